@@ -1,6 +1,6 @@
 #include "libs/kubernetes/shared_amounts.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace fluxqueue::kubernetes {
 
@@ -14,12 +14,7 @@ const Amounts& SharedAmounts::operator*() const {
 }
 
 void AmountsPool::Share(SharedAmounts* amounts) {
-  if (amounts->value_ == nullptr) return;
-  const auto [copy, first] = copies_.insert(amounts->value_);
-  amounts->value_ = *copy;
-  if (!first || copies_.size() < sweep_at_) return;
-  std::erase_if(copies_, [](const Copy& unused) { return unused.use_count() == 1; });
-  sweep_at_ = std::max(kFew, 2 * copies_.size());
+  if (amounts->value_ != nullptr) amounts->value_ = copies_(*amounts->value_);
 }
 
 }  // namespace fluxqueue::kubernetes

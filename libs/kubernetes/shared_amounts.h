@@ -9,9 +9,9 @@
 
 #include <cstddef>
 #include <memory>
-#include <set>
 #include <utility>
 
+#include "libs/base/interner.h"
 #include "libs/kubernetes/quantity.h"
 
 namespace fluxqueue::kubernetes {
@@ -34,23 +34,14 @@ class SharedAmounts {
   std::shared_ptr<const Amounts> value_;  // null: none
 };
 
-// The copies. Confined to one thread. Those that nobody has any more go by and by: at most half of
-// them, and kFew, are such.
+// The copies. Confined to one thread.
 class AmountsPool {
  public:
-  static constexpr size_t kFew = 100;
-
   void Share(SharedAmounts* amounts);
   size_t size() const { return copies_.size(); }
 
  private:
-  using Copy = std::shared_ptr<const Amounts>;
-  struct ByValue {
-    bool operator()(const Copy& a, const Copy& b) const { return *a < *b; }
-  };
-
-  std::set<Copy, ByValue> copies_;
-  size_t sweep_at_ = kFew;
+  Interner<Amounts> copies_;
 };
 
 }  // namespace fluxqueue::kubernetes

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -78,6 +81,42 @@ class ScriptedApi {
   std::deque<http::Response> answers_;
   std::vector<std::string> asked_;
   std::unique_ptr<http::Server> server_;
+};
+
+// Answers as it is told to, on several threads; who answers notes what was asked.
+class NotedApi {
+ public:
+  explicit NotedApi(std::function<http::Response(const http::Request&)> answer) {
+    auto server =
+        http::Server::Start({.threads = 4, .request_timeout = Millis(60'000)}, std::move(answer));
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  ClusterConfig config() const {
+    return {.server = fmt::format("http://127.0.0.1:{}", server_->port())};
+  }
+  // Returns how many there are then.
+  size_t Note(std::string act) {
+    const std::lock_guard lock(mutex_);
+    acts_.push_back(std::move(act));
+    done_.notify_all();
+    return acts_.size();
+  }
+  // Those so far, when there are as many.
+  std::vector<std::string> WaitFor(size_t many) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(done_.wait_for(lock, std::chrono::seconds(20), [&] {
+      return acts_.size() >= many;
+    })) << many;
+    return acts_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable done_;
+  std::vector<std::string> acts_;
+  std::unique_ptr<http::Server> server_;  // last: it ends before what it uses
 };
 
 // An API server with very many pods: lists them, and then says of each of them that it has changed,

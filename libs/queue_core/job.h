@@ -1,5 +1,5 @@
 // One job as the queue's core keeps it in memory: below a KB with its indexes, strings aside. What
-// many jobs have in common (user, amounts) is shared by them, see interner.h.
+// many jobs have in common (user, amounts) is shared by them, see libs/base/interner.h.
 #pragma once
 
 #include <cstdint>

@@ -28,8 +28,8 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/base/interner.h"
 #include "libs/base/journaled.h"
-#include "libs/queue_core/interner.h"
 #include "libs/queue_core/job.h"
 #include "libs/queue_core/rows.h"
 #include "libs/scheduling/dependencies.h"

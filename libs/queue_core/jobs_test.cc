@@ -361,7 +361,7 @@ TEST(JobStoryTest, OfEachQueueTheFirstThatLacksNothingButNodesIsNamed) {
   EXPECT_THAT(story.core().LackNodes(), ElementsAre("c")) << "no node would start what is held";
 }
 
-// Such jobs hold up nobody: each waits for nodes of its own, and no user's hide those of others.
+// Such jobs hold up no other: each waits for nodes of its own, and no user's hide those of others.
 TEST(JobStoryTest, OfWhatNoNodeCouldRunTheFirstOfEachUserIsNamed) {
   Story story;
   uint64_t cycle = 0;

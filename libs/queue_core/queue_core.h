@@ -114,7 +114,7 @@ class QueueCore {
   std::vector<std::string> Front(size_t most) const;
   // Ids of jobs that lack nothing but nodes. Of each queue the first in its order that was tried
   // and found none free: past those that a limit holds, or for which there is room but for a window
-  // or another's promise. And of what no node of the pool could run, which holds up nobody, of each
+  // or another's promise. And of what no node of the pool could run, which holds up no job, of each
   // user the one that was submitted first, unless a limit would hold it. None while the pool's
   // nodes are not known. Looks at kLooked that stand in line, and at all that wait for a time.
   std::vector<std::string> LackNodes();

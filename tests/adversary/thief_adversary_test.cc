@@ -341,22 +341,24 @@ TEST_F(ThiefTest, TheBindersAccountMakesAndDeletesItsOwnPodTemplates) {
   const auto owner =
       system_->Kubectl({"get", "job", "owner", "-n", "others", "-o", "jsonpath={.metadata.uid}"});
   ASSERT_TRUE(owner.ok()) << Message(owner.status());
-  const auto pods = [&](const char* name, const char* manager, bool owned) {
-    const std::string job =
-        fmt::format("[{{apiVersion: batch/v1, kind: Job, name: owner, uid: {}}}]", *owner);
-    return fmt::format(R"(apiVersion: v1
+  const auto pods =
+      [&](const char* name, const char* manager, bool owned, const char* space = "others") {
+        const std::string job =
+            fmt::format("[{{apiVersion: batch/v1, kind: Job, name: owner, uid: {}}}]", *owner);
+        return fmt::format(R"(apiVersion: v1
 kind: PodTemplate
 metadata:
   name: {}
-  namespace: others
+  namespace: {}
   labels: {{app.kubernetes.io/managed-by: {}}}
   ownerReferences: {}
 template: {{spec: {{containers: [{{name: main, image: busybox}}]}}}}
 )",
-                       name,
-                       manager,
-                       owned ? job : "[]");
-  };
+                           name,
+                           space,
+                           manager,
+                           owned ? job : "[]");
+      };
   const std::string only = "makes and deletes only PodTemplates and ProvisioningRequests";
   const std::vector<std::string> create = {"create", "-f", "-"};
   const auto remove = [](const char* name) {
@@ -371,6 +373,10 @@ template: {{spec: {{containers: [{{name: main, image: busybox}}]}}}}
     Apply(pods(name, manager, owned));
     Refused(binder_, remove(name), only);
   }
+  Refused(binder_,
+          create,
+          "asks for no nodes in the cluster's own namespace",
+          pods("fluxqueue-own", "fluxqueue", true, "kube-system"));
   const auto made = As(binder_, create, pods("fluxqueue-own", "fluxqueue", true));
   EXPECT_TRUE(made.ok()) << Message(made.status());
   const auto deleted = As(binder_, remove("fluxqueue-own"));

@@ -293,7 +293,8 @@ spec:
   ExpectState("first", "Cancelled");
 }
 
-// A Job that waits has no pods, so the cluster autoscaler is asked for the nodes of all of them.
+// A Job that is held by its suspend has no pods, so the cluster autoscaler is asked for the nodes
+// of all of them.
 TEST_F(WorkloadsTest, AJobThatLacksNodesAsksTheAutoscalerForThem) {
   DefineKind("ProvisioningRequest", "provisioningrequests", "autoscaling.x-k8s.io", "v1");
   Apply(JobYaml("full", {.parallelism = 4, .completions = 4, .cpu = "5", .run_seconds = "600"}));

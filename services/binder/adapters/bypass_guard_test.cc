@@ -1,9 +1,7 @@
 #include "services/binder/adapters/bypass_guard.h"
 
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -13,7 +11,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "libs/http/server.h"
 #include "libs/kubernetes/testing_scripted_api.h"
 #include "libs/metrics/metrics.h"
 
@@ -29,24 +26,9 @@ using ::testing::HasSubstr;
 // Lists what is in it, has nothing to say to watches, and notes what it is asked to do.
 class SmallCluster {
  public:
-  SmallCluster() {
-    auto server = http::Server::Start({.threads = 4, .request_timeout = Millis(60'000)},
-                                      [this](const http::Request& r) { return Answer(r); });
-    EXPECT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
-  }
-
-  kubernetes::ClusterConfig config() const {
-    return {.server = fmt::format("http://127.0.0.1:{}", server_->port())};
-  }
+  kubernetes::ClusterConfig config() const { return api_.config(); }
   // Each "DELETE pod uid", "Event note" and "GET path" so far, when there are as many.
-  std::vector<std::string> WaitFor(size_t many) {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(done_.wait_for(lock, std::chrono::seconds(20), [&] {
-      return acts_.size() >= many;
-    })) << many;
-    return acts_;
-  }
+  std::vector<std::string> WaitFor(size_t many) { return api_.WaitFor(many); }
 
   std::string spaces{};                            // of a list
   std::string pods{};                              // the same
@@ -75,29 +57,21 @@ class SmallCluster {
       return {.body = List(1, jobs)};
     }
     if (request.method == "POST") {
-      Note("Event " + json::parse(request.body)["note"].get<std::string>());
+      api_.Note("Event " + json::parse(request.body)["note"].get<std::string>());
       return {.status = 201, .body = "{}"};
     }
     if (request.method == "DELETE") {
-      Note(fmt::format("DELETE {} {}",
-                       request.path,
-                       json::parse(request.body)["preconditions"]["uid"].get<std::string>()));
+      api_.Note(fmt::format("DELETE {} {}",
+                            request.path,
+                            json::parse(request.body)["preconditions"]["uid"].get<std::string>()));
       return {.body = "{}"};
     }
-    Note("GET " + request.path);
+    api_.Note("GET " + request.path);
     const auto owner = owners.find(request.path);
     return owner == owners.end() ? http::Response{.status = 404, .body = "{}"} : owner->second;
   }
-  void Note(std::string act) {
-    const std::lock_guard lock(mutex_);
-    acts_.push_back(std::move(act));
-    done_.notify_all();
-  }
 
-  std::mutex mutex_;
-  std::condition_variable done_;
-  std::vector<std::string> acts_;
-  std::unique_ptr<http::Server> server_;
+  kubernetes::scripted::NotedApi api_{[this](const http::Request& r) { return Answer(r); }};
 };
 
 std::string Space(const std::string& enforce) {

@@ -175,7 +175,7 @@ void JobsHandler::TellPods(Millis now) {
   }
   deps_.pods.Tell(waiting_.Compare(
       board,
-      *std::move(lacking_),
+      *lacking_,
       {.ours = first, .starts = [this](const PodFacts& pod) { return planner_.Follows(pod); }},
       most));
   lacking_.reset();

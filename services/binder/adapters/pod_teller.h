@@ -21,7 +21,7 @@ namespace fluxqueue::binder {
 
 class PodTeller {
  public:
-  // So many are taken at once.
+  // Taken at once.
   static constexpr size_t kMost = 1000;
   static constexpr int kPerSecond = 50;
 

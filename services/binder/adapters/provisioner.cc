@@ -64,7 +64,7 @@ absl::Status Provisioner::Ask(const JobFact& fact) {
   if (absl::IsAlreadyExists(asked)) return absl::OkStatus();
   if (IsPoison(asked)) {
     // Without its request nothing would take it away.
-    (void)client_.Delete(kubernetes::kPodTemplates, job.namespace_(), ProvisionName(fact));
+    client_.Delete(kubernetes::kPodTemplates, job.namespace_(), ProvisionName(fact)).IgnoreError();
   }
   RETURN_IF_ERROR(asked);
   LogInfo("nodes asked for",

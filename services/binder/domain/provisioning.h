@@ -54,8 +54,7 @@ struct Provision {
 // InvalidArgument: it is none.
 absl::StatusOr<Provision> ParseProvision(std::string_view json);
 
-inline constexpr Millis kAskAgain{10 * 60'000};
-
+inline constexpr Millis kAskAgain{10 * 60'000};  // since it was made
 inline constexpr Millis kUnwantedFor{30'000};
 
 struct ProvisionPlan {

@@ -89,7 +89,7 @@ TEST(ProvisioningTest, WhatIsNotAskedForAnyMoreIsRemovedAfterAWhile) {
   EXPECT_THAT(removed(kNow), IsEmpty());
   EXPECT_THAT(removed(kNow + kUnwantedFor - Millis(1)), IsEmpty());
   EXPECT_THAT(removed(kNow + kUnwantedFor), ElementsAre("fluxqueue-a-1", "fluxqueue-b-1"));
-  // What was wanted in between waits anew.
+  // What was wanted in between waits from the start.
   JobFact b = Lacking("b");
   b.set_revision(1);
   EXPECT_THAT(PlanProvisions(kClasses, {b}, {There("fluxqueue-b-1")}, kNow, &unwanted).remove,

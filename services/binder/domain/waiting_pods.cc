@@ -120,9 +120,9 @@ std::optional<Millis> WaitingPods::NextDue() const {
   return due_.begin()->first;
 }
 
-void WaitingPods::LearnNamed(std::vector<LackingJob>* lacking) {
+void WaitingPods::LearnNamed(const std::vector<LackingJob>& lacking) {
   for (auto& [job_id, named] : named_) named.lacks = false;
-  for (LackingJob& job : *lacking) {
+  for (const LackingJob& job : lacking) {
     if (!job.partition.has_value()) continue;
     Named& named = named_[job.fact.job_id()];
     named.partition = *job.partition;
@@ -147,10 +147,10 @@ void WaitingPods::TakeBack(const PodBoard& board, std::vector<PodCondition>* con
 }
 
 std::vector<PodCondition> WaitingPods::Compare(const PodBoard& board,
-                                               std::vector<LackingJob> lacking,
+                                               const std::vector<LackingJob>& lacking,
                                                const Others& others,
                                                size_t most) {
-  LearnNamed(&lacking);
+  LearnNamed(lacking);
   std::set<const PodFacts*> known;
   const auto know = [&](const JobFact& fact) {
     const std::vector<const PodFacts*> pods = PodsOf(board, fact);
@@ -164,7 +164,7 @@ std::vector<PodCondition> WaitingPods::Compare(const PodBoard& board,
   for (const std::string& uid : board.unschedulable()) {
     const PodFacts& pod = *board.Find(uid);
     if (!others.ours || known.contains(&pod) || others.starts(pod)) continue;
-    // Whoever knows its job goes first.
+    // A replica that knows its job goes first.
     if (strangers_.contains(uid)) conditions.push_back(NothingKnown(pod));
     strangers.insert(uid);
   }

@@ -4,7 +4,7 @@
 // The reason Unschedulable makes autoscalers add nodes. Only pods of jobs that lack nothing but
 // nodes say it (the queue's table lack_nodes). So what is to be said is compared with what is said,
 // again and again: a write that failed is made again, a pod whose job no longer lacks nodes says
-// something else, whoever held the pool before, and however its job ended.
+// something else, whichever replica held the pool before, and however its job ended.
 //
 // All others say the reason and the sentence of their job's last fact, once it has been so for
 // kToldAfter: what starts at once, or is in line and was not tried yet, is told nothing. That is
@@ -53,7 +53,7 @@ struct LackingJob {
 class WaitingPods {
  public:
   static constexpr Millis kToldAfter{5000};
-  // Of jobs. While so many are to be told, only ends come in.
+  // Of jobs that are to be told; beyond that only ends come in.
   static constexpr size_t kMostJobs = 10'000;
 
   // A fact from the log, in its order.
@@ -76,7 +76,7 @@ class WaitingPods {
   // `lacking`: all rows there are. What is taken back comes first, with half of `most`; in the rest
   // the jobs that lack nodes take turns.
   std::vector<PodCondition> Compare(const PodBoard& board,
-                                    std::vector<LackingJob> lacking,
+                                    const std::vector<LackingJob>& lacking,
                                     const Others& others,
                                     size_t most);
 
@@ -93,7 +93,7 @@ class WaitingPods {
     events::v1::JobFact fact;
   };
 
-  void LearnNamed(std::vector<LackingJob>* lacking);
+  void LearnNamed(const std::vector<LackingJob>& lacking);
   void TakeBack(const PodBoard& board, std::vector<PodCondition>* conditions);
 
   std::unordered_map<std::string, Due> jobs_;

@@ -37,7 +37,7 @@ absl::StatusOr<Proofs> FindProofs(postgres::Connection& connection, const std::v
 inline constexpr size_t kMostHints = 10'000;
 
 // Pools of jobs, and partitions of pools. Most jobs are asked for when they start and when they end
-// only: once more than kMostJobs are known, all are looked up anew. Confined to one thread.
+// only: once more than kMostJobs are known, all are looked up again. Confined to one thread.
 class PoolDirectory {
  public:
   static constexpr size_t kMostJobs = 10'000;

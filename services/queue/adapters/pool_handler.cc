@@ -1,6 +1,7 @@
 #include "services/queue/adapters/pool_handler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "libs/base/status_macros.h"
 #include "libs/model/abandoned_cycle.h"
@@ -180,8 +181,8 @@ bool PoolHandler::IsLackDue() const {
 }
 
 void PoolHandler::WriteLack(pqxx::transaction_base& tx) {
-  lack_seen_ = lack_unseen_;
-  for (const PoolKey& key : lack_seen_) {
+  lack_written_ = true;
+  for (const PoolKey& key : lack_unseen_) {
     const auto pool = pools_.find(key);
     if (pool == pools_.end()) continue;
     std::vector<std::string> ids = pool->second.core->LackNodes();
@@ -203,9 +204,8 @@ void PoolHandler::Commit() {
     pool.tick_in_batch = false;
     metrics_.Jobs(key.second, pool.core->Counts());
   }
-  if (!lack_seen_.empty()) {
+  if (std::exchange(lack_written_, false)) {
     lack_unseen_.clear();
-    lack_seen_.clear();
     next_lack_ = clock_.Monotonic() + kLackInterval;
   }
   lack_unseen_.insert(touched_.begin(), touched_.end());
@@ -233,11 +233,9 @@ void PoolHandler::Commit() {
 }
 
 void PoolHandler::Rollback() {
-  for (const PoolKey& key : lack_seen_) {
-    const auto pool = pools_.find(key);
-    if (pool != pools_.end()) pool->second.lack_nodes.reset();
+  if (std::exchange(lack_written_, false)) {
+    for (auto& [key, pool] : pools_) pool.lack_nodes.reset();
   }
-  lack_seen_.clear();
   for (const PoolKey& key : touched_) {
     const auto it = pools_.find(key);
     if (it == pools_.end()) continue;

@@ -103,7 +103,7 @@ class PoolHandler final : public delivery::PartitionHandler {
   // What has changed since it was counted, and since it was seen which jobs lack nodes.
   std::set<PoolKey> uncounted_;
   std::set<PoolKey> lack_unseen_;
-  std::set<PoolKey> lack_seen_;  // by the batch under way
+  bool lack_written_ = false;  // by the batch under way: what is in lack_unseen_
   TimePoint next_count_{};
   TimePoint next_lack_{};
   TimePoint next_positions_{};

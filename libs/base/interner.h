@@ -7,11 +7,14 @@
 #include <memory>
 #include <utility>
 
-namespace fluxqueue::queue_core {
+namespace fluxqueue {
 
 template <typename T>
 class Interner {
  public:
+  // Below so many it forgets none.
+  static constexpr size_t kLeast = 1024;
+
   std::shared_ptr<const T> operator()(T value) {
     if (known_.size() >= sweep_at_) Sweep();
     std::weak_ptr<const T>& known = known_[value];
@@ -23,10 +26,11 @@ class Interner {
     return shared;
   }
 
- private:
-  static constexpr size_t kLeast = 1024;
+  // Also of those that no one has any more, as far as they are not forgotten yet.
+  size_t size() const { return known_.size(); }
 
-  // Forgets what nobody has any more, whenever there are twice as many as were left last time.
+ private:
+  // Forgets what no one has any more, whenever there are twice as many as were left last time.
   void Sweep() {
     std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
     sweep_at_ = known_.size() < kLeast / 2 ? kLeast : 2 * known_.size();
@@ -36,4 +40,4 @@ class Interner {
   size_t sweep_at_ = kLeast;
 };
 
-}  // namespace fluxqueue::queue_core
+}  // namespace fluxqueue
