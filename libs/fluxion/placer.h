@@ -156,6 +156,10 @@ class FluxionPlacer final : public graph::Placer {
   // For a slot of some group, in whole granules, all the while.
   bool HasRoom(const graph::Node& node, std::span<const std::vector<graph::Need>> needs) const;
   bool Fill(graph::JobNumber number, const graph::SlotGroup& group, const graph::Constraint& where);
+  // The same of a jobspec's slots, each on a node of its own.
+  bool FillNodes(graph::JobNumber number,
+                 const graph::Jobspec& jobspec,
+                 const graph::Constraint& where);
   std::optional<Part> Ask(const std::string& jobspec);
   // That nothing of it is held already.
   absl::Status CheckFree(const std::vector<Piece>& pieces);

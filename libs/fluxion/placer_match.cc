@@ -132,7 +132,8 @@ bool FluxionPlacer::TryTogether(JobNumber first,
                                 const std::vector<uint32_t>& order,
                                 const Constraint& where) {
   const bool all = std::all_of(order.begin(), order.end(), [&](uint32_t group) {
-    return Fill(first + group, jobspec.groups[group], where);
+    return jobspec.one_per_node ? FillNodes(first, jobspec, where)
+                                : Fill(first + group, jobspec.groups[group], where);
   });
   if (!all) Withdraw(first, jobspec.groups.size());
   return all;
@@ -151,6 +152,19 @@ bool FluxionPlacer::Fill(JobNumber number, const SlotGroup& group, const Constra
     missing -= got;
     Mark(part->pieces, Use::kHeld);
     jobs_[number].push_back(*std::move(part));
+  }
+  return true;
+}
+
+bool FluxionPlacer::FillNodes(JobNumber number, const Jobspec& jobspec, const Constraint& where) {
+  const SlotGroup one{.slots = 1, .request = jobspec.groups[0].request};
+  std::vector<std::string> taken;
+  while (taken.size() < jobspec.slots) {
+    const Constraint elsewhere =
+        taken.empty() ? where
+                      : Constraint::And({where, Constraint::Not(Constraint::IsAnyHost(taken))});
+    if (!Fill(number, one, elsewhere)) return false;
+    taken.push_back(SharesOf({jobs_[number].back()}, one).front().node->spec.name);
   }
   return true;
 }

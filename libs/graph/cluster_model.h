@@ -276,7 +276,7 @@ struct Model {
   int64_t SlotsOn(const NodeSpec& node, const Jobspec& spec) const {
     if (!node.schedulable || !spec.constraint.Matches(node) || IsClosed(node)) return 0;
     if (FirstUntolerated(node.taints, spec.tolerations, false) != nullptr) return 0;
-    int64_t fit = INT64_MAX;
+    int64_t fit = spec.one_per_node ? 1 : INT64_MAX;
     for (const Amount& need : spec.groups[0].request) {
       if (need.resource == kGpuMilli) continue;
       fit = std::min(fit, FreeThen(node, need.resource) / need.amount);
@@ -402,7 +402,7 @@ struct Model {
     for (const auto& [name, node] : nodes) {
       if (!spec.constraint.Matches(node)) continue;
       if (FirstUntolerated(node.taints, spec.tolerations, true) != nullptr) continue;
-      int64_t fit = INT64_MAX;
+      int64_t fit = spec.one_per_node ? 1 : INT64_MAX;
       for (const Amount& need : spec.groups[0].request) {
         if (need.resource == kGpuMilli) continue;
         fit = std::min(fit, AmountOf(node.resources, need.resource) / need.amount);

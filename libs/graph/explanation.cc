@@ -108,8 +108,9 @@ class Explainer {
   void Count(const Node& node) {
     ++result_.matching;
     const bool up = node.spec.schedulable && Tolerates(node, /*lasting=*/false);
-    int64_t ever = kMaxSlots;
-    int64_t now = up ? kMaxSlots : 0;
+    const int64_t most = jobspec_.one_per_node ? 1 : kMaxSlots;
+    int64_t ever = most;
+    int64_t now = up ? most : 0;
     for (Tally& tally : tallies_) {
       const int64_t ever_here = tally.known ? RoomEver(tally, node) : 0;
       const int64_t now_here = tally.known && up ? RoomNow(tally, node) : 0;
@@ -252,8 +253,9 @@ class Explainer {
   std::string TooMany() {
     const Tally& tally = Shortest(&Tally::slots_ever);
     return fmt::format(
-        "{}{} of {} slots would fit if all {} nodes{} were up and empty; a slot "
+        "{}{}{} of {} slots would fit if all {} nodes{} were up and empty; a slot "
         "needs {}, the largest node has {}",
+        OnePerNode(),
         Head(tally, &Tally::slots_ever),
         result_.slots_ever,
         slots_.slots,
@@ -286,13 +288,18 @@ class Explainer {
 
   std::string TooLittleRoom() {
     const Tally& tally = Shortest(&Tally::slots_now);
-    return fmt::format("{}{} of {} slots fit now; a slot needs {}, the best node has {} free; {}",
+    return fmt::format("{}{}{} of {} slots fit now; a slot needs {}, the best node has {} free; {}",
+                       OnePerNode(),
                        Head(tally, &Tally::slots_now),
                        result_.slots_now,
                        slots_.slots,
                        Needs(tally),
                        Show(tally, tally.most_free),
                        Filters());
+  }
+
+  std::string_view OnePerNode() const {
+    return jobspec_.one_per_node ? "each slot on a node of its own: " : "";
   }
 
   // The resource of which the fewest slots could be had.

@@ -10,18 +10,17 @@
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
-#include <openssl/sha.h>
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/json_check.h"
+#include "libs/graph/json_fields.h"
 #include "libs/graph/shortened.h"
 
 namespace fluxqueue::graph {
 namespace {
 
 using nlohmann::json;
-using Keys = std::span<const std::string_view>;
 
 constexpr std::array<std::string_view, 4> kTopKeys = {
     "attributes", "resources", "tasks", "version"};
@@ -33,62 +32,12 @@ constexpr std::array<std::string_view, 4> kTaskKeys = {"attributes", "command", 
 constexpr std::array<std::string_view, 2> kTaskCountKeys = {"per_slot", "total"};
 constexpr std::array<std::string_view, 2> kAttributeKeys = {"system", "user"};
 // Those that do not say where a job can run are accepted and not looked at.
-constexpr std::array<std::string_view, 8> kSystemKeys = {
-    "constraints", "cwd", "duration", "environment", "job", "queue", "shell", "topology"};
+constexpr std::array<std::string_view, 9> kSystemKeys = {
+    "constraints", "cwd", "duration", "environment", "job", "pods", "queue", "shell", "topology"};
 constexpr std::array<std::string_view, 1> kTopologyKeys = {"preferred"};
 constexpr std::array<std::string_view, 2> kPreferencesKeys = {"terms", "tolerations"};
 constexpr std::array<std::string_view, 2> kTermKeys = {"constraint", "weight"};
 constexpr double kMaxDuration = 1e10;  // seconds: three centuries
-
-// An object with no key beyond the known ones.
-absl::Status CheckObject(const json& value, const std::string& path, Keys known) {
-  if (!value.is_object()) {
-    return InvalidArgument(
-        "{}: must be an object, is {}", path.empty() ? "jobspec" : path, value.type_name());
-  }
-  for (const auto& [key, unused] : value.items()) {
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
-      return InvalidArgument("{}{}{}: this key is not supported here; known are {}",
-                             path,
-                             path.empty() ? "" : ".",
-                             key,
-                             fmt::join(known, ", "));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<const json*> Member(const json& object, const char* key, const std::string& path) {
-  const auto found = object.find(key);
-  if (found == object.end()) {
-    return InvalidArgument("{}{}{}: is missing", path, path.empty() ? "" : ".", key);
-  }
-  return &*found;
-}
-
-absl::StatusOr<std::string> Text(const json& object, const char* key, const std::string& path) {
-  ASSIGN_OR_RETURN(const json* value, Member(object, key, path));
-  if (!value->is_string() || value->get_ref<const std::string&>().empty()) {
-    return InvalidArgument(
-        "{}.{}: must be a string that is not empty, is {}", path, key, value->dump());
-  }
-  return value->get<std::string>();
-}
-
-absl::StatusOr<int64_t> Integer(
-    const json& object, const char* key, const std::string& path, int64_t least, int64_t most) {
-  ASSIGN_OR_RETURN(const json* value, Member(object, key, path));
-  if (!value->is_number_integer()) {
-    return InvalidArgument("{}.{}: must be an integer, is {}", path, key, value->dump());
-  }
-  const bool too_large =
-      value->is_number_unsigned() && value->get<uint64_t>() > static_cast<uint64_t>(most);
-  if (too_large || value->get<int64_t>() < least) {
-    return InvalidArgument(
-        "{}.{}: must be from {} to {}, is {}", path, key, least, most, value->dump());
-  }
-  return value->get<int64_t>();
-}
 
 absl::StatusOr<int64_t> Count(const json& object, const std::string& path, int64_t most) {
   const auto count = object.find("count");
@@ -103,11 +52,11 @@ struct SlotCounts {
   int64_t max = 0;
 };
 
-absl::StatusOr<SlotCounts> CountsOfSlot(const json& slot, const std::string& path) {
-  ASSIGN_OR_RETURN(const json* count, Member(slot, "count", path));
+absl::StatusOr<SlotCounts> CountsOf(const json& slots, const std::string& path) {
+  ASSIGN_OR_RETURN(const json* count, Member(slots, "count", path));
   SlotCounts counts;
   if (!count->is_object()) {
-    ASSIGN_OR_RETURN(counts.max, Count(slot, path, kMaxSlots));
+    ASSIGN_OR_RETURN(counts.max, Count(slots, path, kMaxSlots));
     return counts;
   }
   const std::string of_count = path + ".count";
@@ -179,7 +128,7 @@ absl::StatusOr<SlotGroup> ParseSlot(const json& slot,
     return InvalidArgument("{}.type: must be \"slot\", is \"{}\"", path, type);
   }
   SlotGroup group;
-  ASSIGN_OR_RETURN(const SlotCounts counts, CountsOfSlot(slot, path));
+  ASSIGN_OR_RETURN(const SlotCounts counts, CountsOf(slot, path));
   group.slots = static_cast<uint32_t>(counts.max);
   if (counts.min != 0) *min_slots = static_cast<uint32_t>(counts.min);
   ASSIGN_OR_RETURN(std::string label, Text(slot, "label", path));
@@ -218,25 +167,53 @@ absl::Status ParseSlots(const json& slots,
   return absl::OkStatus();
 }
 
+absl::Status ParseNodes(const json& nodes,
+                        const std::string& path,
+                        Jobspec* spec,
+                        std::set<std::string>* labels) {
+  RETURN_IF_ERROR(CheckObject(nodes, path, kLevelKeys));
+  ASSIGN_OR_RETURN(const SlotCounts counts, CountsOf(nodes, path));
+  ASSIGN_OR_RETURN(const json* with, Member(nodes, "with", path));
+  RETURN_IF_ERROR(ParseSlots(*with, path + ".with", spec, labels));
+  if (spec->slots != 1 || spec->min_slots != 0) {
+    return InvalidArgument(
+        "{}.with: must be one slot of each node, is {}; leave the node out where several slots may "
+        "be on one",
+        path,
+        with->dump());
+  }
+  spec->one_per_node = true;
+  spec->slots = spec->groups[0].slots = static_cast<uint32_t>(counts.max);
+  spec->min_slots = static_cast<uint32_t>(counts.min);
+  return absl::OkStatus();
+}
+
+bool IsOfType(const json& resources, std::string_view type) {
+  return resources.is_array() && resources.size() == 1 && resources[0].is_object() &&
+         resources[0].contains("type") && resources[0]["type"] == type;
+}
+
 absl::Status ParseLevel(const json& level, Jobspec* spec, std::set<std::string>* labels) {
   const std::string path = "resources[0]";
   RETURN_IF_ERROR(CheckObject(level, path, kLevelKeys));
   ASSIGN_OR_RETURN(spec->required_level, Text(level, "type", path));
-  if (spec->required_level == "node") {
-    return InvalidArgument("{}.type: \"node\": leave it out, a slot lies on one node", path);
-  }
   ASSIGN_OR_RETURN(const int64_t count, Count(level, path, kMaxSlots));
   if (count != 1) {
     return InvalidArgument("{}.count: must be 1 for a level above the slots, is {}", path, count);
   }
   ASSIGN_OR_RETURN(const json* with, Member(level, "with", path));
-  return ParseSlots(*with, path + ".with", spec, labels);
+  if (!IsOfType(*with, "node")) return ParseSlots(*with, path + ".with", spec, labels);
+  if ((*with)[0].contains("count") && (*with)[0]["count"].is_object()) {
+    return InvalidArgument("{}.with[0].count: a range of counts is for slots below no level", path);
+  }
+  return ParseNodes((*with)[0], path + ".with[0]", spec, labels);
 }
 
 absl::Status ParseResources(const json& resources, Jobspec* spec, std::set<std::string>* labels) {
   if (!resources.is_array() || resources.empty()) {
     return InvalidArgument("resources: must be a list of slots, or of one level above them");
   }
+  if (IsOfType(resources, "node")) return ParseNodes(resources[0], "resources[0]", spec, labels);
   const json& first = resources[0];
   const bool level = resources.size() == 1 && first.is_object() && first.contains("type") &&
                      first["type"].is_string() && first["type"] != "slot";
@@ -281,21 +258,6 @@ absl::Status ParseDuration(const json& value, int64_t* seconds) {
   return absl::OkStatus();
 }
 
-// Of a constraint of any length: what is kept by it, in caches too, stays small.
-std::string Digested(std::string signature) {
-  constexpr size_t kMostBytes = 1024;
-  if (signature.size() <= kMostBytes) return signature;
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
-  SHA256(reinterpret_cast<const unsigned char*>(signature.data()), signature.size(), digest.data());
-  return fmt::format("sha256:{:02x}", fmt::join(digest, ""));
-}
-
-absl::StatusOr<const json*> Array(const json& object, const char* key, const std::string& path) {
-  ASSIGN_OR_RETURN(const json* array, Member(object, key, path));
-  if (array->is_array()) return array;
-  return InvalidArgument("{}.{}: must be an array, is {}", path, key, array->type_name());
-}
-
 absl::StatusOr<Preference> ParseTerm(const json& term, const std::string& path) {
   RETURN_IF_ERROR(CheckObject(term, path, kTermKeys));
   Preference preference;
@@ -308,22 +270,6 @@ absl::StatusOr<Preference> ParseTerm(const json& term, const std::string& path) 
 absl::StatusOr<Toleration> ParseToleration(const json& toleration, const std::string& path) {
   if (toleration.is_string()) return Toleration::Parse(toleration.get<std::string>(), path);
   return InvalidArgument("{}: must be a string, is {}", path, toleration.type_name());
-}
-
-// The items of object[key], where it is there.
-template <typename Item, typename Parse>
-absl::StatusOr<std::vector<Item>> ParseItems(const json& object,
-                                             const char* key,
-                                             const std::string& path,
-                                             const Parse& parse) {
-  std::vector<Item> items;
-  if (!object.contains(key)) return items;
-  ASSIGN_OR_RETURN(const json* array, Array(object, key, path));
-  for (size_t i = 0; i < array->size(); ++i) {
-    ASSIGN_OR_RETURN(Item item, parse((*array)[i], fmt::format("{}.{}[{}]", path, key, i)));
-    items.push_back(std::move(item));
-  }
-  return items;
 }
 
 absl::Status ParsePreferences(const json& value, Preferences* preferences) {
@@ -341,6 +287,13 @@ absl::Status ParsePreferences(const json& value, Preferences* preferences) {
   return absl::OkStatus();
 }
 
+absl::Status ParseJob(const json& job, Jobspec* spec) {
+  if (job.contains("preferences")) {
+    RETURN_IF_ERROR(ParsePreferences(job["preferences"], &spec->preferences));
+  }
+  return job.contains("pod") ? ParsePodOf(job["pod"], &spec->pods) : absl::OkStatus();
+}
+
 absl::Status ParseAttributes(const json& attributes, Jobspec* spec) {
   RETURN_IF_ERROR(CheckObject(attributes, "attributes", kAttributeKeys));
   const auto system = attributes.find("system");
@@ -354,8 +307,11 @@ absl::Status ParseAttributes(const json& attributes, Jobspec* spec) {
     RETURN_IF_ERROR(CheckObject(*topology, path, kTopologyKeys));
     ASSIGN_OR_RETURN(spec->preferred_level, Text(*topology, "preferred", path));
   }
-  if (const auto job = system->find("job"); job != system->end() && job->contains("preferences")) {
-    RETURN_IF_ERROR(ParsePreferences((*job)["preferences"], &spec->preferences));
+  if (const auto job = system->find("job"); job != system->end()) {
+    RETURN_IF_ERROR(ParseJob(*job, spec));
+  }
+  if (const auto pods = system->find("pods"); pods != system->end()) {
+    RETURN_IF_ERROR(ParsePodRules(*pods, &spec->pods));
   }
   const auto constraints = system->find("constraints");
   if (constraints == system->end()) return absl::OkStatus();
@@ -383,6 +339,7 @@ void SignShape(Jobspec* spec) {
       spec->shape += fmt::format(" {}:{}", json(amount.resource).dump(), amount.amount);
     }
   }
+  if (spec->one_per_node) spec->shape += " each on a node of its own";
   if (!spec->required_level.empty()) {
     spec->shape += " in one " + json(spec->required_level).dump();
   }
@@ -390,6 +347,7 @@ void SignShape(Jobspec* spec) {
     spec->shape += " preferably in one " + json(spec->preferred_level).dump();
   }
   spec->shape += " on " + spec->constraint_signature;
+  if (!spec->pods.AreNone()) spec->shape += " by " + spec->pods.signature;
 }
 
 absl::StatusOr<Jobspec> ParseTree(const json& tree) {

@@ -12,8 +12,10 @@
 // workers) stand beside each other, each with a label of its own, and are matched as one. One level
 // above them, such as {"type": "rack", "count": 1, "with": [slots]}, keeps all of them below one
 // vertex of that level; attributes.system.topology, such as {"preferred": "rack"}, tries that level
-// first, then each one above it, then any nodes. `tolerations` stands at the top of `constraints`
-// or in a top-level `and`, once; a jobspec without it tolerates no taint.
+// first, then each one above it, then any nodes. Slots that are alike, one on each node, are below
+// their nodes: {"type": "node", "count": 4, "with": [{"type": "slot", "count": 1, …}]}.
+// `tolerations` stands at the top of `constraints` or in a top-level `and`, once; a jobspec without
+// it tolerates no taint.
 //
 // attributes.system.job.preferences says which of the nodes where it could run it would rather
 // have:
@@ -22,7 +24,8 @@
 //    "tolerations": ["spot:PreferNoSchedule"]}
 //
 // A node is worth the weights of all terms that it meets (preferred_nodes.h). They never keep a job
-// from starting. The rest of `job` is not looked at.
+// from starting. attributes.system.job.pod and attributes.system.pods are those of pod_rules.h. The
+// rest of `job` is not looked at.
 //
 // The count of slots may be a range, {"min": 2, "max": 8, "operator": "+", "operand": 1}: then the
 // job is elastic. It starts with as many as there is room for, and takes more while it runs. Its
@@ -36,6 +39,7 @@
 #include <vector>
 
 #include "libs/graph/constraint.h"
+#include "libs/graph/pod_rules.h"
 #include "libs/graph/types.h"
 
 #include "absl/status/statusor.h"
@@ -72,11 +76,13 @@ struct Jobspec {
   uint32_t min_slots = 0;  // elastic: with so many it may start; 0: all or nothing
   // Never empty. Slots are numbered along them.
   std::vector<SlotGroup> groups;
+  bool one_per_node = false;    // no two slots are on one node; they are alike
   std::string required_level;   // "rack"; empty: none
   std::string preferred_level;  // the same
   Constraint constraint;
   std::vector<Toleration> tolerations;
   Preferences preferences;
+  PodRules pods;
   int64_t duration_s = 0;  // 0: unlimited
   // Canonical text of `constraint` and `tolerations`, or of a long one its SHA-256: equal for
   // jobspecs that the same nodes meet.

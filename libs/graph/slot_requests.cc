@@ -16,18 +16,23 @@ ResourceRequest Ask(std::string_view type, uint64_t count) {
   return request;
 }
 
+ResourceRequest Above(ResourceRequest level, ResourceRequest below) {
+  level.with.push_back(std::move(below));
+  return level;
+}
+
 JobRequest RequestOf(const Jobspec& jobspec, size_t group, const std::optional<Level>& level) {
   ResourceRequest slot = Ask(kSlotType, jobspec.groups[group].slots);
   for (const Amount& amount : jobspec.groups[group].request) {
     slot.with.push_back(Ask(amount.resource, static_cast<uint64_t>(amount.amount)));
   }
-  JobRequest request;
-  if (level.has_value()) {
-    request.resources.push_back(Ask(level->name, 1));
-    request.resources.front().with.push_back(std::move(slot));
-  } else {
-    request.resources.push_back(std::move(slot));
+  if (jobspec.one_per_node) {
+    const uint64_t nodes = std::exchange(slot.count, {.min = 1, .max = 1}).max;
+    slot = Above(Ask("node", nodes), std::move(slot));
   }
+  if (level.has_value()) slot = Above(Ask(level->name, 1), std::move(slot));
+  JobRequest request;
+  request.resources.push_back(std::move(slot));
   request.levels_may_be_left_out = true;
   request.constrained = true;
   request.constraint = jobspec.constraint;

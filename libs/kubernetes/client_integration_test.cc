@@ -202,7 +202,8 @@ TEST_F(ApiServer, ListsComeInPagesAndRealObjectsParse) {
       [&](std::string_view text) {
         const auto pod = ParsePod(text);
         EXPECT_TRUE(pod.ok()) << pod.status();
-        EXPECT_EQ(DemandOfPod(pod->spec)->requests, (Amounts{{"pods", 1}}));
+        EXPECT_EQ(DemandOfPod(pod->spec, pod->meta.namespace_name, {})->requests,
+                  (Amounts{{"pods", 1}}));
         names.push_back(pod->meta.name);
         return absl::OkStatus();
       },

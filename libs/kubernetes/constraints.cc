@@ -275,42 +275,22 @@ class Room {
       kMaxPreferencesBytes - std::string_view(R"({"terms":[],"tolerations":[]})").size();
 };
 
-absl::Status CheckPorts(const std::vector<Container>& containers) {
-  for (const Container& container : containers) {
-    if (container.host_ports.empty()) continue;
-    return InvalidArgument(
-        "container \"{}\": host port {} cannot be queued for, because it is no amount of a node; "
-        "use "
-        "a Service, or leave the pod unmanaged (label fluxqueue.io/managed=false)",
-        container.name,
-        container.host_ports.front());
-  }
-  return absl::OkStatus();
-}
+// A slot has at most 64 resources (libs/graph/jobspec.h).
+constexpr size_t kMaxHostPorts = 32;
 
-absl::Status RefusePodRule(std::string_view path, std::string_view instead) {
+absl::Status CheckPorts(const PodSpec& pod) {
+  size_t ports = 0;
+  for (const Container& container : pod.containers) ports += container.host_ports.size();
+  for (const Container& container : pod.init_containers) ports += container.host_ports.size();
+  if (ports <= kMaxHostPorts) return absl::OkStatus();
   return InvalidArgument(
-      "{} cannot be queued for, because it depends on other pods; {}", path, instead);
+      "spec.containers: have {} host ports; allowed are at most {}", ports, kMaxHostPorts);
 }
 
 }  // namespace
 
 absl::Status CheckExpressible(const PodSpec& pod) {
-  if (pod.required_pod_affinity) {
-    return RefusePodRule("spec.affinity.podAffinity: a required term",
-                         "use the annotation fluxqueue.io/topology, or node labels");
-  }
-  if (pod.required_pod_anti_affinity) {
-    return RefusePodRule("spec.affinity.podAntiAffinity: a required term",
-                         "request what only one pod of a node can have");
-  }
-  if (!pod.required_topology_spread.empty()) {
-    return RefusePodRule(fmt::format("spec.topologySpreadConstraints: DoNotSchedule over \"{}\"",
-                                     pod.required_topology_spread),
-                         "remove it, or use node labels");
-  }
-  RETURN_IF_ERROR(CheckPorts(pod.containers));
-  RETURN_IF_ERROR(CheckPorts(pod.init_containers));
+  RETURN_IF_ERROR(CheckPorts(pod));
   return CheckNodeTerms(pod);
 }
 

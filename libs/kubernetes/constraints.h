@@ -56,9 +56,8 @@ absl::StatusOr<std::string> MakeConstraint(const PodSpec& pod);
 std::string MakePreferences(const PodSpec& pod);
 
 // InvalidArgument names field, value and what to do instead, for what a graph of nodes cannot hold:
-// required pod affinity or anti-affinity, topologySpreadConstraints with DoNotSchedule, host ports,
-// node affinity whose terms no node can meet, node affinity that is too long. Pinned mode is
-// no way out: the node is chosen before kube-scheduler looks.
+// node affinity whose terms no node can meet, node affinity that is too long, too many host ports.
+// Pinned mode is no way out: the node is chosen before kube-scheduler looks.
 absl::Status CheckExpressible(const PodSpec& pod);
 
 }  // namespace fluxqueue::kubernetes

@@ -50,6 +50,11 @@ absl::Status CheckAlike(const GroupMember& a, const GroupMember& b) {
                   a.demand.constraint,
                   b.demand.constraint);
   }
+  if (a.demand.rules.rules != b.demand.rules.rules) {
+    return differ("required pod affinity, anti-affinity or topology spread",
+                  a.demand.rules.rules,
+                  b.demand.rules.rules);
+  }
   return absl::OkStatus();
 }
 
@@ -109,6 +114,7 @@ absl::StatusOr<PodDemand> DemandOf(const std::vector<const GroupMember*>& member
   demand.mode = members.front()->demand.mode;
   demand.constraint = members.front()->demand.constraint;
   demand.preferences = members.front()->demand.preferences;
+  demand.rules = members.front()->demand.rules;
   for (const GroupMember* member : members) {
     RETURN_IF_ERROR(CheckAlike(*members.front(), *member));
     std::vector<PodSet>& sets = demand.sets;

@@ -1,6 +1,7 @@
 #include "libs/kubernetes/jobspec.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/constraints.h"
@@ -23,19 +24,17 @@ absl::Status CheckAmounts(const Amounts& requests) {
 
 }  // namespace
 
-absl::StatusOr<PodDemand> DemandOfPod(const PodSpec& pod) {
+absl::StatusOr<PodDemand> DemandOfPod(const PodSpec& pod,
+                                      std::string_view space,
+                                      const StringMap& labels) {
   PodDemand demand;
   ASSIGN_OR_RETURN(demand.constraint, MakeConstraint(pod));
   demand.preferences = MakePreferences(pod);
+  ASSIGN_OR_RETURN(demand.rules, MakePodRules(pod, space, labels));
   demand.mode = ChooseMode(pod);
   demand.requests = EffectiveRequests(pod);
   RETURN_IF_ERROR(CheckAmounts(demand.requests));
   return demand;
-}
-
-absl::StatusOr<PodDemand> DemandOfTemplate(const PodSpec& pod, const TemplateContext& context) {
-  ASSIGN_OR_RETURN(const PodSpec complete, CompleteTemplate(pod, context));
-  return DemandOfPod(complete);
 }
 
 namespace {
@@ -48,6 +47,21 @@ std::string SlotsText(const std::string& label, const std::string& count, const 
   }
   return fmt::format(
       R"({{"type":"slot","count":{},"label":"{}","with":[{}]}})", count, label, with);
+}
+
+std::string Below(std::string_view level, const std::string& count, const std::string& resources) {
+  return fmt::format(
+      R"({{"type":{},"count":{},"with":[{}]}})", JsonString(level), count, resources);
+}
+
+// With a comma behind it; empty: nothing is to be said.
+std::string JobText(const PodDemand& demand) {
+  std::vector<std::string> members;
+  if (!demand.rules.pod.empty()) members.push_back(fmt::format(R"("pod":{})", demand.rules.pod));
+  if (!demand.preferences.empty()) {
+    members.push_back(fmt::format(R"("preferences":{})", demand.preferences));
+  }
+  return members.empty() ? "" : fmt::format(R"("job":{{{}}},)", fmt::join(members, ","));
 }
 
 std::string TaskText(const std::string& label) {
@@ -68,7 +82,9 @@ std::string MakeJobspec(const PodDemand& demand,
   std::string resources;
   std::string tasks;
   if (demand.sets.empty()) {
-    resources = SlotsText("pod", count, demand.requests);
+    const bool one_per_node = demand.rules.one_per_node && slots > 1;
+    resources = SlotsText("pod", one_per_node ? "1" : count, demand.requests);
+    if (one_per_node) resources = Below("node", count, resources);
     tasks = TaskText("pod");
   }
   for (size_t i = 0; i < demand.sets.size(); ++i) {
@@ -79,23 +95,21 @@ std::string MakeJobspec(const PodDemand& demand,
     tasks += comma + TaskText(label);
   }
   if (!topology.required.empty()) {
-    resources = fmt::format(
-        R"({{"type":{},"count":1,"with":[{}]}})", JsonString(topology.required), resources);
+    resources = Below(topology.required, "1", resources);
   }
-  std::string preferred;
+  std::string more;
   if (!topology.preferred.empty()) {
-    preferred = fmt::format(R"("topology":{{"preferred":{}}},)", JsonString(topology.preferred));
+    more = fmt::format(R"("topology":{{"preferred":{}}},)", JsonString(topology.preferred));
   }
-  if (!demand.preferences.empty()) {
-    preferred += fmt::format(R"("job":{{"preferences":{}}},)", demand.preferences);
-  }
+  if (!demand.rules.rules.empty()) more += fmt::format(R"("pods":{},)", demand.rules.rules);
+  more += JobText(demand);
   return fmt::format(R"({{"version":1,"resources":[{}],)"
                      R"("tasks":[{}],)"
                      R"("attributes":{{"system":{{"duration":{},{}"constraints":{}}}}}}})",
                      resources,
                      tasks,
                      (duration.count() + 999) / 1000,
-                     preferred,
+                     more,
                      demand.constraint);
 }
 

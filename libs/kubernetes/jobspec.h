@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libs/base/clock.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/ownership.h"
+#include "libs/kubernetes/pod_rules.h"
 #include "libs/kubernetes/quantity.h"
 #include "libs/kubernetes/requests.h"
 #include "libs/kubernetes/views.h"
@@ -30,15 +32,17 @@ struct PodDemand {
   Amounts requests;               // with "pods": 1; of a group none
   std::string constraint;         // JSON, constraints.h
   std::string preferences = {};   // the same; empty: none
+  PodRules rules = {};            // between it and other pods
   std::vector<PodSet> sets = {};  // of a group, in the order of its slots; of all else none
 
   friend bool operator==(const PodDemand&, const PodDemand&) = default;
 };
 
-// Of a pod that exists. InvalidArgument: refusals of CheckExpressible; more than kMostAmount.
-absl::StatusOr<PodDemand> DemandOfPod(const PodSpec& pod);
-// Of a template: completed first.
-absl::StatusOr<PodDemand> DemandOfTemplate(const PodSpec& pod, const TemplateContext& context);
+// Of a pod that exists, or of a template that is complete, in this namespace and with these labels.
+// InvalidArgument: refusals of CheckExpressible and MakePodRules; more than kMostAmount.
+absl::StatusOr<PodDemand> DemandOfPod(const PodSpec& pod,
+                                      std::string_view space,
+                                      const StringMap& labels);
 
 // Canonical RFC 14 version 1 (libs/graph/jobspec.h): `slots` slots of the demand, resources sorted
 // by name, keys in a fixed order, so that equal demands have equal bytes. `duration` is given in

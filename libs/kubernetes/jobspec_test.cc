@@ -91,10 +91,11 @@ TEST(Preferences, AreSaidBesideTheConstraint) {
             R"({"terms":[{"weight":80,"constraint":{"and":[{"properties":["k=a"]},)"
             R"({"not":[{"properties":["l"]}]}]}},{"weight":1,"constraint":{"hostlist":["n1"]}}],)"
             R"("tolerations":["*:PreferNoSchedule","soft:PreferNoSchedule"]})");
-  const auto demand = DemandOfPod(pod);
+  const auto demand = DemandOfPod(pod, "lab", {});
   ASSERT_TRUE(demand.ok()) << demand.status();
   EXPECT_THAT(MakeJobspec(*demand, 2, Millis(0), {.required = {}, .preferred = "rack"}),
-              HasSubstr(R"({"duration":0,"topology":{"preferred":"rack"},"job":{"preferences":)" +
+              HasSubstr(R"({"duration":0,"topology":{"preferred":"rack"},)"
+                        R"("job":{"pod":{"labels":{},"namespace":"lab"},"preferences":)" +
                         preferences + R"(},"constraints":)"));
   EXPECT_EQ(MakePreferences(PodSpec{}), "");
 }
@@ -134,34 +135,14 @@ TEST(Preferences, WhatIsNoneOrTooMuchIsLeftOut) {
 }
 
 TEST(Constraint, RefusesWhatAGraphOfNodesCannotHold) {
-  PodSpec affinity;
-  affinity.required_pod_affinity = true;
-  PodSpec anti;
-  anti.required_pod_anti_affinity = true;
-  PodSpec spread;
-  spread.required_topology_spread = "zone";
   PodSpec port;
   port.containers.resize(1);
-  port.containers[0].name = "web";
-  port.containers[0].host_ports = {80};
+  port.containers[0].host_ports.assign(33, "hostport-80-tcp");
   PodSpec init_port;
   init_port.init_containers = port.containers;
-  const std::string ports =
-      "container \"web\": host port 80 cannot be queued for, because it is no amount of a node; "
-      "use a "
-      "Service, or leave the pod unmanaged (label fluxqueue.io/managed=false)";
-  const std::string others = " cannot be queued for, because it depends on other pods; ";
+  const std::string ports = "spec.containers: have 33 host ports; allowed are at most 32";
   const auto at = [](const char* rest) { return std::string(kTerms) + rest; };
   const std::pair<PodSpec, std::string> rows[] = {
-      {affinity,
-       "spec.affinity.podAffinity: a required term" + others +
-           "use the annotation fluxqueue.io/topology, or node labels"},
-      {anti,
-       "spec.affinity.podAntiAffinity: a required term" + others +
-           "request what only one pod of a node can have"},
-      {spread,
-       "spec.topologySpreadConstraints: DoNotSchedule over \"zone\"" + others +
-           "remove it, or use node labels"},
       {port, ports},
       {init_port, ports},
       {WithTerms({{}, {{{"mem", "Gt", {"4G"}}}, {}}}),
@@ -208,7 +189,8 @@ TEST(Submission, OfAJobIsTheContractsJobspec) {
             R"({"type":"cpu","count":1500},{"type":"memory","count":3221225472},)"
             R"({"type":"nvidia.com/gpu","count":1},{"type":"pods","count":1}]}],)"
             R"("tasks":[{"command":["pod"],"slot":"pod","count":{"per_slot":1}}],)"
-            R"("attributes":{"system":{"duration":3600,"constraints":{"and":[)"
+            R"("attributes":{"system":{"duration":3600,)"
+            R"("job":{"pod":{"labels":{},"namespace":"lab"}},"constraints":{"and":[)"
             R"({"properties":["disk=ssd"]},{"tolerations":["dedicated=batch:NoSchedule"]}]}}}})");
   EXPECT_EQ(submitted->job_id(), "u1");
   EXPECT_EQ(submitted->queue(), "gpu");
@@ -269,8 +251,8 @@ TEST(Submission, RefusesJobsThatAskForNothingOrTooMuch) {
   EXPECT_EQ(Message(SubmissionOf(job, {}).status()),
             "pod template: resources: 9223372036854775807 of memory is more than any node has; "
             "allowed: up to 1Ei in one pod");
-  job.pod.required_pod_affinity = true;
-  EXPECT_TRUE(Message(SubmissionOf(job, {}).status()).starts_with("pod template: spec.affinity"));
+  job.pod.containers.back().host_ports.assign(33, "hostport-80-tcp");
+  EXPECT_TRUE(Message(SubmissionOf(job, {}).status()).starts_with("pod template: spec.containers"));
 }
 
 Job Annotated(const StringMap& annotations) {

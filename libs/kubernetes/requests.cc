@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/model/host_ports.h"
+
+#include "absl/strings/ascii.h"
 
 namespace fluxqueue::kubernetes {
 namespace {
@@ -99,6 +102,12 @@ absl::Status ApplyPriorityClass(const TemplateContext& context, PodSpec* pod) {
 
 }  // namespace
 
+std::string HostPortResource(int64_t port, std::string_view protocol) {
+  std::string name = fmt::format("{}{}-{}", model::kHostPortPrefix, port, protocol);
+  absl::AsciiStrToLower(&name);
+  return name;
+}
+
 Amounts EffectiveRequests(const PodSpec& pod) {
   Amounts requests = OfContainers(pod);
   for (const auto& [resource, amount] : pod.pod_requests) {
@@ -106,6 +115,13 @@ Amounts EffectiveRequests(const PodSpec& pod) {
   }
   Add(requests, pod.overhead);
   requests["pods"] = 1;
+  const auto take_ports = [&requests](const Container& container) {
+    for (const std::string& port : container.host_ports) requests[port] = 1;
+  };
+  for (const Container& container : pod.containers) take_ports(container);
+  for (const Container& container : pod.init_containers) {
+    if (container.sidecar) take_ports(container);
+  }
   std::erase_if(requests, [](const auto& item) { return item.second == 0; });
   return requests;
 }

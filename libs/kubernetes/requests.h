@@ -4,12 +4,14 @@
 //   the sum of the containers and the sidecars (init containers with restartPolicy Always), and
 //   the largest init step: an init container and the sidecars that stand before it;
 // then cpu, memory and huge pages are replaced by pod-level requests where those are given; then
-// the overhead is added; then one unit of "pods". Resources of amount 0 are left out.
+// the overhead is added; then one unit of "pods", and one of each host port of a container or
+// sidecar (libs/model/host_ports.h). Resources of amount 0 are left out.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "libs/kubernetes/quantity.h"
 #include "libs/kubernetes/views.h"
@@ -17,6 +19,10 @@
 #include "absl/status/statusor.h"
 
 namespace fluxqueue::kubernetes {
+
+// "hostport-8080-tcp", whatever the case of the protocol. As two pods with a port on different
+// addresses of one node are rare, its address does not matter.
+std::string HostPortResource(int64_t port, std::string_view protocol);
 
 // Of a pod that the API server has completed.
 Amounts EffectiveRequests(const PodSpec& pod);

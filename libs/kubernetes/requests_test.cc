@@ -77,6 +77,22 @@ TEST(EffectiveRequests, PodLevelReplacesAndOverheadAdds) {
             (Amounts{{"cpu", 250}, {"memory", 11}, {"nvidia.com/gpu", 1}, {"pods", 1}}));
 }
 
+// As NodePorts of kube-scheduler counts them: of containers and sidecars.
+TEST(EffectiveRequests, HostPortsAreOneOfANode) {
+  PodSpec pod;
+  pod.containers.resize(2);
+  pod.containers[0].host_ports = {HostPortResource(80, "TCP"), HostPortResource(53, "UDP")};
+  pod.containers[1].host_ports = {HostPortResource(80, "TCP")};
+  pod.init_containers.resize(2);
+  pod.init_containers[0].host_ports = {HostPortResource(81, "SCTP")};
+  pod.init_containers[1].host_ports = {HostPortResource(82, "TCP")};
+  pod.init_containers[1].sidecar = true;
+  EXPECT_EQ(
+      EffectiveRequests(pod),
+      (Amounts{
+          {"hostport-53-udp", 1}, {"hostport-80-tcp", 1}, {"hostport-82-tcp", 1}, {"pods", 1}}));
+}
+
 TEST(CompleteTemplate, FillsInTheApiServersOrder) {
   TemplateContext context;
   LimitRange range;

@@ -12,6 +12,7 @@
 #include "libs/kubernetes/jobspec.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/ownership.h"
+#include "libs/model/host_ports.h"
 #include "libs/model/workload.h"
 
 namespace fluxqueue::kubernetes {
@@ -175,6 +176,26 @@ events::v1::Dependency::Condition ToProto(scheduling::Condition condition) {
   return events::v1::Dependency::CONDITION_UNSPECIFIED;
 }
 
+// The engine places all slots of a job at once; where its pods have rules among themselves, they
+// are placed one after the other.
+absl::Status CheckRules(const UserKeys& keys, const PodDemand& demand, const Slots& slots) {
+  if (slots.most == 1) return absl::OkStatus();
+  const auto refuse = [](std::string_view what) {
+    return InvalidArgument(
+        "spec.affinity, spec.topologySpreadConstraints: required rules between a job's own pods "
+        "cannot be kept together with {}; remove one of them",
+        what);
+  };
+  const PodRules& rules = demand.rules;
+  if ((rules.among_own || rules.one_per_node) && demand.sets.size() > 1) {
+    return refuse("pods that ask for different amounts");
+  }
+  if (!rules.among_own) return absl::OkStatus();
+  if (slots.least != 0) return refuse(kMinSlotsKey);
+  if (keys.topology) return refuse(kTopologyKey);
+  return absl::OkStatus();
+}
+
 JobSubmitted Assemble(const UserKeys& keys,
                       const PodSpec& pod,
                       const PodDemand& demand,
@@ -238,6 +259,7 @@ void SetAmounts(const PodDemand& demand, uint32_t slots, events::v1::PartSpec* s
   std::map<std::string_view, int64_t> all;
   const auto add = [&all](const Amounts& slot, uint32_t of) {
     for (const auto& [resource, amount] : slot) {
+      if (model::IsHostPort(resource)) continue;  // no amount that a limit or a share is about
       int64_t& sum = all[resource];
       int64_t more = 0;
       if (__builtin_mul_overflow(amount, int64_t{of}, &more) ||
@@ -286,10 +308,11 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Job& job,
   ASSIGN_OR_RETURN(const Slots slots, SlotsOf(job, keys));
   const absl::StatusOr<PodSpec> pod = CompleteTemplate(job.pod, context);
   if (!pod.ok()) return Annotate(pod.status(), "pod template");
-  absl::StatusOr<PodDemand> slot = DemandOfPod(*pod);
+  absl::StatusOr<PodDemand> slot = DemandOfPod(*pod, job.meta.namespace_name, job.template_labels);
   if (!slot.ok()) return Annotate(slot.status(), "pod template");
   // A suspend that is not ours is the user's own hold.
   keys.hold = keys.hold || (job.suspend && !IsSuspendedByUs(job));
+  RETURN_IF_ERROR(CheckRules(keys, *slot, slots));
   const auto deadline =
       Deadline(OwnDeadline(job.meta, job.active_deadline_s), job.pod.active_deadline_s);
   JobSubmitted submitted = Assemble(keys, *pod, *slot, deadline, slots);
@@ -302,7 +325,7 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Pod& pod, uint32_t revision, Pod
   // hint: a user's wishes.
   ASSIGN_OR_RETURN(const UserKeys keys, ParseUserKeys(pod.meta.labels, pod.meta.annotations));
   RETURN_IF_ERROR(CheckIsAJobs(pod, keys));
-  ASSIGN_OR_RETURN(PodDemand slot, DemandOfPod(pod.spec));
+  ASSIGN_OR_RETURN(PodDemand slot, DemandOfPod(pod.spec, pod.meta.namespace_name, pod.meta.labels));
   const auto deadline = Deadline(OwnDeadline(pod.meta, pod.spec.active_deadline_s), 0);
   JobSubmitted submitted = Assemble(keys, pod.spec, slot, deadline, Slots());
   SetIdentity(pod.meta, keys, WorkloadOf(pod), revision, &submitted);
@@ -315,7 +338,7 @@ absl::StatusOr<GroupMember> MemberOf(const Pod& pod) {
   // hint: a user's wishes.
   ASSIGN_OR_RETURN(member.keys, ParseUserKeys(pod.meta.labels, pod.meta.annotations));
   RETURN_IF_ERROR(CheckIsAJobs(pod, member.keys));
-  ASSIGN_OR_RETURN(member.demand, DemandOfPod(pod.spec));
+  ASSIGN_OR_RETURN(member.demand, DemandOfPod(pod.spec, pod.meta.namespace_name, pod.meta.labels));
   member.uid = pod.meta.uid;
   member.name = pod.meta.name;
   member.index = pod.Index().value_or(-1);
@@ -339,6 +362,8 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const std::string& space,
   ASSIGN_OR_RETURN(*demand, DemandOf(members));
   const GroupMember& leader = *members.front();
   UserKeys keys = leader.keys;
+  RETURN_IF_ERROR(
+      CheckRules(keys, *demand, {.most = static_cast<uint32_t>(members.size()), .least = 0}));
   keys.priority = leader.priority;
   Workload workload;
   workload.set_api_version(std::string(model::kGroupApiVersion));

@@ -8,6 +8,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/json_reader.h"
 #include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/requests.h"
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -62,7 +63,8 @@ Container ReadContainer(const Field& field, bool host_network, bool init) {
   field["ports"].ForEach([&](const Field& port) {
     int64_t number = port["hostPort"].Int(0);
     if (number == 0 && host_network) number = port["containerPort"].Int(0);
-    if (number != 0) container.host_ports.push_back(static_cast<int>(number));
+    if (number == 0) return;
+    container.host_ports.push_back(HostPortResource(number, port["protocol"].StringOr("TCP")));
   });
   return container;
 }
@@ -73,6 +75,25 @@ std::vector<NodeExpression> ReadExpressions(const Field& field) {
     expressions.push_back({e["key"].String(), e["operator"].String(), e["values"].Strings()});
   });
   return expressions;
+}
+
+LabelSelector ReadSelector(const Field& field) {
+  return {.labels = field["matchLabels"].StringMembers(),
+          .expressions = ReadExpressions(field["matchExpressions"])};
+}
+
+std::optional<LabelSelector> OptionalSelector(const Field& field) {
+  if (!field.present()) return std::nullopt;
+  return ReadSelector(field);
+}
+
+PodTerm ReadPodTerm(const Field& term) {
+  return {.pods = OptionalSelector(term["labelSelector"]),
+          .topology_key = term["topologyKey"].String(),
+          .namespaces = term["namespaces"].Strings(),
+          .selects_namespaces = term["namespaceSelector"].present(),
+          .same_keys = term["matchLabelKeys"].Strings(),
+          .other_keys = term["mismatchLabelKeys"].Strings()};
 }
 
 NodeTerm ReadTerm(const Field& term) {
@@ -94,9 +115,19 @@ void ReadAffinity(const Field& affinity, PodSpec* spec) {
         {ReadTerm(preferred["preference"]), preferred["weight"].Int(0)});
   });
   affinity["podAffinity"][kRequired].ForEach(
-      [&](const Field&) { spec->required_pod_affinity = true; });
+      [&](const Field& term) { spec->beside_pods.push_back(ReadPodTerm(term)); });
   affinity["podAntiAffinity"][kRequired].ForEach(
-      [&](const Field&) { spec->required_pod_anti_affinity = true; });
+      [&](const Field& term) { spec->apart_from_pods.push_back(ReadPodTerm(term)); });
+}
+
+SpreadTerm ReadSpread(const Field& field) {
+  return {.pods = OptionalSelector(field["labelSelector"]),
+          .topology_key = field["topologyKey"].String(),
+          .max_skew = field["maxSkew"].Int(1),
+          .min_domains = field["minDomains"].Int(1),
+          .same_keys = field["matchLabelKeys"].Strings(),
+          .heeds_affinity = field["nodeAffinityPolicy"].StringOr("Honor") == "Honor",
+          .heeds_taints = field["nodeTaintsPolicy"].String() == "Honor"};
 }
 
 void ReadVolumes(const Field& spec, PodSpec* pod) {
@@ -153,9 +184,8 @@ PodSpec ReadPodSpec(const Field& spec) {
       [&](const Field& gate) { pod.gates.push_back(gate["name"].String()); });
   pod.tolerations = ReadTolerations(spec["tolerations"]);
   spec["topologySpreadConstraints"].ForEach([&](const Field& spread) {
-    if (spread["whenUnsatisfiable"].String() == "DoNotSchedule" &&
-        pod.required_topology_spread.empty()) {
-      pod.required_topology_spread = spread["topologyKey"].String();
+    if (spread["whenUnsatisfiable"].String() == "DoNotSchedule") {
+      pod.spread.push_back(ReadSpread(spread));
     }
   });
   ReadContainers(spec, &pod);
@@ -253,11 +283,6 @@ Amounts ReadAmounts(const Field& field) {
   return amounts;
 }
 
-LabelSelector ReadSelector(const Field& field) {
-  return {.labels = field["matchLabels"].StringMembers(),
-          .expressions = ReadExpressions(field["matchExpressions"])};
-}
-
 Subject ReadSubject(const Field& field) {
   return {.kind = field["kind"].String(),
           .name = field["name"].String(),
@@ -293,40 +318,6 @@ absl::StatusOr<View> Parse(std::string_view kind, std::string_view json, Read re
 bool Members::Include(std::string_view user, std::string_view space) const {
   return AreAll() || std::find(users.begin(), users.end(), user) != users.end() ||
          std::find(namespaces.begin(), namespaces.end(), space) != namespaces.end();
-}
-
-bool LabelSelector::Selects(const StringMap& of) const {
-  for (const auto& [key, value] : labels) {
-    const auto found = of.find(key);
-    if (found == of.end() || found->second != value) return false;
-  }
-  return std::all_of(expressions.begin(), expressions.end(), [&of](const auto& expression) {
-    const auto found = of.find(expression.key);
-    const bool there = found != of.end();
-    if (expression.op == "Exists") return there;
-    if (expression.op == "DoesNotExist") return !there;
-    const auto& values = expression.values;
-    const bool named =
-        there && std::find(values.begin(), values.end(), found->second) != values.end();
-    return expression.op == "In" ? named : expression.op == "NotIn" && !named;
-  });
-}
-
-std::string LabelSelector::Text() const {
-  std::vector<std::string> parts;
-  for (const auto& [key, value] : labels) parts.push_back(fmt::format("{}={}", key, value));
-  for (const NodeExpression& expression : expressions) {
-    const auto values = fmt::format("({})", fmt::join(expression.values, ","));
-    if (expression.op == "Exists") {
-      parts.push_back(expression.key);
-    } else if (expression.op == "DoesNotExist") {
-      parts.push_back("!" + expression.key);
-    } else {
-      const std::string_view op = expression.op == "In" ? "in" : "notin";
-      parts.push_back(fmt::format("{} {} {}", expression.key, op, values));
-    }
-  }
-  return fmt::format("{}", fmt::join(parts, ","));
 }
 
 bool Subject::Has(std::string_view verb) const {

@@ -14,13 +14,15 @@
 #include <string_view>
 #include <vector>
 
+#include "libs/base/label_selector.h"
 #include "libs/kubernetes/quantity.h"
 
 #include "absl/status/statusor.h"
 
 namespace fluxqueue::kubernetes {
 
-using StringMap = std::map<std::string, std::string, std::less<>>;
+using fluxqueue::LabelSelector;
+using StringMap = LabelMap;
 
 struct OwnerReference {
   std::string api_version;
@@ -53,8 +55,9 @@ struct Container {
   std::string name;
   Amounts requests;
   Amounts limits;
-  bool sidecar = false;         // an init container with restartPolicy Always
-  std::vector<int> host_ports;  // hostPort, or with hostNetwork containerPort
+  bool sidecar = false;  // an init container with restartPolicy Always
+  // hostPort, or with hostNetwork containerPort: the names of requests.h.
+  std::vector<std::string> host_ports;
 };
 
 struct Toleration {
@@ -64,20 +67,7 @@ struct Toleration {
   std::string effect;  // empty: all
 };
 
-struct NodeExpression {
-  std::string key;
-  std::string op;  // In, NotIn, Exists, DoesNotExist, Gt, Lt
-  std::vector<std::string> values;
-};
-
-// metav1.LabelSelector: all of it must hold; an empty one selects everything.
-struct LabelSelector {
-  StringMap labels{};
-  std::vector<NodeExpression> expressions{};  // In, NotIn, Exists, DoesNotExist
-
-  bool Selects(const StringMap& of) const;
-  std::string Text() const;  // as kubectl takes it: "a=b,c in (d,e),!f"
-};
+using NodeExpression = LabelExpression;  // Gt and Lt, too
 
 // All of its expressions and fields must hold.
 struct NodeTerm {
@@ -88,6 +78,28 @@ struct NodeTerm {
 struct PreferredTerm {
   NodeTerm term;
   int64_t weight = 0;
+};
+
+// Of required (anti-)affinity to pods: those that are meant, and how far beside them reaches.
+struct PodTerm {
+  std::optional<LabelSelector> pods{};  // unset: none is meant
+  std::string topology_key{};
+  std::vector<std::string> namespaces{};
+  bool selects_namespaces = false;  // has a namespaceSelector
+  // Keys whose value here, and any but whose value here, the pods must have, too.
+  std::vector<std::string> same_keys{};
+  std::vector<std::string> other_keys{};
+};
+
+// Of topologySpreadConstraints, with DoNotSchedule.
+struct SpreadTerm {
+  std::optional<LabelSelector> pods{};
+  std::string topology_key{};
+  int64_t max_skew = 1;
+  int64_t min_domains = 1;
+  std::vector<std::string> same_keys{};
+  bool heeds_affinity = true;  // nodes that the pod does not select do not count
+  bool heeds_taints = false;   // nor those that it does not tolerate
 };
 
 struct PodSpec {
@@ -114,13 +126,12 @@ struct PodSpec {
   Amounts pod_limits;
   int64_t active_deadline_s = 0;
   bool host_network = false;
-  // Which of what only kube-scheduler can place are there.
-  bool required_pod_affinity = false;
-  bool required_pod_anti_affinity = false;
-  std::string required_topology_spread;  // topologyKey of the first with DoNotSchedule
-  std::string claim_volume;              // name of the first volume that is a persistentVolumeClaim
-  std::string ephemeral_volume;          // name of the first volume that is `ephemeral`
-  std::string resource_claim;            // name of the first of resourceClaims
+  std::vector<PodTerm> beside_pods;      // podAffinity, required
+  std::vector<PodTerm> apart_from_pods;  // podAntiAffinity, required
+  std::vector<SpreadTerm> spread;
+  std::string claim_volume;      // name of the first volume that is a persistentVolumeClaim
+  std::string ephemeral_volume;  // name of the first volume that is `ephemeral`
+  std::string resource_claim;    // name of the first of resourceClaims
 };
 
 // The condition of a pod that is stopped for a reason that is not its own.

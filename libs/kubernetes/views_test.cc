@@ -24,14 +24,19 @@ constexpr std::string_view kPodText = R"({
     "initContainers": [{"name": "i", "restartPolicy": "Always"}],
     "containers": [{"name": "c", "ports": [{"containerPort": 80}, {"hostPort": 81}],
       "resources": {"requests": {"cpu": 1, "memory": "1Gi"}, "limits": {"nvidia.com/gpu": "2"}}}],
-    "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]},
-      "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []},
+    "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []},
+      "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "zone", "namespaces": ["lab"], "namespaceSelector": {},
+         "matchLabelKeys": ["hash"], "mismatchLabelKeys": ["tenant"],
+         "labelSelector": {"matchLabels": {"app": "web"},
+           "matchExpressions": [{"key": "tier", "operator": "Exists"}]}}]},
       "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "k", "operator": "In", "values": ["v"]}]}]},
         "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference":
           {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}}]}},
     "topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway", "topologyKey": "s"},
-      {"whenUnsatisfiable": "DoNotSchedule", "topologyKey": "zone"}],
+      {"whenUnsatisfiable": "DoNotSchedule", "topologyKey": "zone", "maxSkew": 2, "minDomains": 3,
+       "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"}],
     "volumes": [{"name": "e", "emptyDir": {}}, {"name": "p", "persistentVolumeClaim": {}}],
     "resourceClaims": [{"name": "rc"}]},
   "status": {"phase": "Failed", "reason": "Evicted", "startTime": "2026-01-31T12:00:01Z",
@@ -57,15 +62,30 @@ TEST(PodView, HasWhatWeUse) {
   EXPECT_TRUE(pod.spec.init_containers[0].sidecar);
   EXPECT_EQ(pod.spec.containers[0].requests, (Amounts{{"cpu", 1000}, {"memory", 1 << 30}}));
   EXPECT_EQ(pod.spec.containers[0].limits, (Amounts{{"nvidia.com/gpu", 2}}));
-  EXPECT_EQ(pod.spec.containers[0].host_ports, (std::vector<int>{80, 81}));
-  EXPECT_TRUE(pod.spec.required_pod_affinity);
-  EXPECT_FALSE(pod.spec.required_pod_anti_affinity);
+  EXPECT_THAT(pod.spec.containers[0].host_ports,
+              testing::ElementsAre("hostport-80-tcp", "hostport-81-tcp"));
+  EXPECT_TRUE(pod.spec.beside_pods.empty());
+  ASSERT_EQ(pod.spec.apart_from_pods.size(), 1u);
+  const PodTerm& apart = pod.spec.apart_from_pods[0];
+  EXPECT_EQ(apart.pods->labels, (StringMap{{"app", "web"}}));
+  EXPECT_EQ(apart.pods->expressions[0].op, "Exists");
+  EXPECT_EQ(apart.topology_key, "zone");
+  EXPECT_EQ(apart.namespaces, std::vector<std::string>{"lab"});
+  EXPECT_TRUE(apart.selects_namespaces);
+  EXPECT_EQ(apart.same_keys, std::vector<std::string>{"hash"});
+  EXPECT_EQ(apart.other_keys, std::vector<std::string>{"tenant"});
   ASSERT_EQ(pod.spec.preferred_node_terms.size(), 1u);
   EXPECT_EQ(pod.spec.preferred_node_terms[0].weight, 7);
   EXPECT_EQ(pod.spec.preferred_node_terms[0].term.fields[0].values[0], "n");
   ASSERT_TRUE(pod.spec.required_node_terms);
   EXPECT_EQ((*pod.spec.required_node_terms)[0].expressions[0].values[0], "v");
-  EXPECT_EQ(pod.spec.required_topology_spread, "zone");
+  ASSERT_EQ(pod.spec.spread.size(), 1u) << "ScheduleAnyway is no rule";
+  EXPECT_EQ(pod.spec.spread[0].topology_key, "zone");
+  EXPECT_FALSE(pod.spec.spread[0].pods);
+  EXPECT_EQ(pod.spec.spread[0].max_skew, 2);
+  EXPECT_EQ(pod.spec.spread[0].min_domains, 3);
+  EXPECT_FALSE(pod.spec.spread[0].heeds_affinity);
+  EXPECT_TRUE(pod.spec.spread[0].heeds_taints);
   EXPECT_EQ(pod.spec.claim_volume, "p");
   EXPECT_EQ(pod.spec.ephemeral_volume, "");
   EXPECT_EQ(pod.spec.resource_claim, "rc");

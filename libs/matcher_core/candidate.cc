@@ -15,12 +15,6 @@ int64_t DurationOf(const Candidate& candidate) {
   return candidate.duration_s() == 0 ? graph::kForever : candidate.duration_s();
 }
 
-std::string RefusedAs(const graph::Jobspec& jobspec, const Candidate& candidate) {
-  std::string as = jobspec.shape;
-  for (const std::string& window : candidate.windows()) as += "\n" + window;
-  return as;
-}
-
 bool MayPreempt(const Candidate& candidate) {
   return !candidate.victims().empty() || !candidate.stoppable().empty();
 }

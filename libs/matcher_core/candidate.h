@@ -30,8 +30,6 @@ inline bool HasFirmPromises(const events::v1::CycleRequested& request) {
 AllocationKey KeyOf(const events::v1::Candidate& candidate);
 // `kForever` when it has no end.
 int64_t DurationOf(const events::v1::Candidate& candidate);
-// What is refused to one is refused to all of this shape to whom the same windows are open.
-std::string RefusedAs(const graph::Jobspec& jobspec, const events::v1::Candidate& candidate);
 // Jobs may be stopped for it.
 bool MayPreempt(const events::v1::Candidate& candidate);
 // A match of it that starts now. `longer_s`: it is to have room for that much longer than it asks

@@ -1,5 +1,6 @@
 #include "libs/matcher_core/closed_nodes.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "libs/graph/holding.h"
@@ -10,8 +11,16 @@ namespace fluxqueue::matcher_core {
 void ClosedNodes::CloseTo(const events::v1::Candidate& candidate,
                           std::vector<std::string> besides) {
   std::vector<std::string> open(candidate.windows().begin(), candidate.windows().end());
-  if (told_ && open_windows_ == open && besides_ == besides) return;
-  std::vector<graph::Closure> closures = Closures(state_, open, now_s_);
+  const Spec* spec = view_.specs.Find(SpecKey(candidate.job_id(), candidate.part()));
+  std::shared_ptr<const PodBook::Closures> by_rules;
+  if (spec != nullptr && spec->jobspec != nullptr) {
+    by_rules = pods_.ClosuresFor(*spec->jobspec, reservations_.behind(), candidate.rule());
+  }
+  if (told_ && open_windows_ == open && besides_ == besides && by_rules_ == by_rules) return;
+  std::vector<graph::Closure> closures = Closures(view_.state, open, now_s_);
+  if (by_rules != nullptr) {
+    closures.insert(closures.end(), by_rules->all.begin(), by_rules->all.end());
+  }
   if (!kept_.empty()) {
     // A job that has an end is through before it.
     closures.push_back({.nodes = graph::Constraint::IsAnyHost(kept_),
@@ -26,6 +35,26 @@ void ClosedNodes::CloseTo(const events::v1::Candidate& candidate,
   told_ = true;
   open_windows_ = std::move(open);
   besides_ = std::move(besides);
+  by_rules_ = std::move(by_rules);
+}
+
+uint32_t ClosedNodes::ClosedByRules() const {
+  if (by_rules_ == nullptr) return 0;
+  const std::vector<graph::NodeSpec> nodes = engine_.Nodes();
+  return static_cast<uint32_t>(std::count_if(nodes.begin(), nodes.end(), [&](const auto& node) {
+    return std::any_of(
+        by_rules_->all.begin(), by_rules_->all.end(), [&](const graph::Closure& closure) {
+          return closure.Meets(now_s_, now_s_ + 1) && closure.nodes.Matches(node);
+        });
+  }));
+}
+
+std::string ClosedNodes::RefusedAs(const graph::Jobspec& jobspec,
+                                   const events::v1::Candidate& candidate) const {
+  std::string as = jobspec.shape;
+  for (const std::string& window : candidate.windows()) as += "\n" + window;
+  if (by_rules_ != nullptr) as += by_rules_->text;
+  return as;
 }
 
 void ClosedNodes::KeepFor(const std::string& job_id, std::vector<std::string> nodes) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "libs/graph/fnv.h"
+#include "libs/model/host_ports.h"
 
 namespace fluxqueue::matcher_core {
 namespace {
@@ -40,7 +41,9 @@ std::optional<uint64_t> ToNumber(std::string_view text) {
 
 }  // namespace
 
-graph::NodeSpec ToNodeSpec(const events::v1::Node& node, uint64_t ordinal) {
+graph::NodeSpec ToNodeSpec(const events::v1::Node& node,
+                           uint64_t ordinal,
+                           const google::protobuf::RepeatedPtrField<std::string>& host_ports) {
   graph::NodeSpec spec;
   spec.name = node.name();
   spec.uid = node.uid();
@@ -55,6 +58,15 @@ graph::NodeSpec ToNodeSpec(const events::v1::Node& node, uint64_t ordinal) {
   }
   spec.schedulable = node.ready() && !node.unschedulable();
   spec.foreign = ToAmounts(node.foreign());
+  std::erase_if(spec.foreign, [&host_ports](const graph::Amount& amount) {
+    return model::IsHostPort(amount.resource) &&
+           !std::binary_search(host_ports.begin(), host_ports.end(), amount.resource);
+  });
+  for (const std::string& port : host_ports) spec.resources.push_back({port, 1});
+  std::inplace_merge(spec.resources.begin(),
+                     spec.resources.end() - host_ports.size(),
+                     spec.resources.end(),
+                     [](const auto& a, const auto& b) { return a.resource < b.resource; });
   return spec;
 }
 

@@ -13,7 +13,10 @@
 
 namespace fluxqueue::matcher_core {
 
-graph::NodeSpec ToNodeSpec(const events::v1::Node& node, uint64_t ordinal);
+// `host_ports`: those in the graph, sorted (libs/model/host_ports.h). It has one of each.
+graph::NodeSpec ToNodeSpec(const events::v1::Node& node,
+                           uint64_t ordinal,
+                           const google::protobuf::RepeatedPtrField<std::string>& host_ports);
 events::v1::Placement ToProto(const graph::Placement& placement);
 graph::Placement FromProto(const events::v1::Placement& placement);
 graph::AllocationKey FromProto(const events::v1::AllocationKey& key);

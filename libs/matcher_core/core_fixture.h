@@ -62,6 +62,7 @@ class CycleByCycleTest : public ::testing::Test {
     said_.clear();
     const absl::Status status = core_.Handle(message, Millis(5000), &said_);
     ASSERT_TRUE(status.ok()) << status;
+    tables_.Apply(core_.TakeChanges());
     core_.Commit();
   }
 
@@ -90,6 +91,7 @@ class CycleByCycleTest : public ::testing::Test {
   }
 
   MatcherCore core_{"default"};
+  Tables tables_;
   std::vector<Envelope> said_;
   uint64_t cycle_ = 0;
 };

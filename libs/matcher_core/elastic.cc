@@ -49,7 +49,10 @@ bool Elastic::Take(const Candidate& candidate,
                    uint32_t more,
                    uint32_t first) {
   const AllocationKey key = KeyOf(candidate);
-  const std::string one = RefusedAs(graph::WithSlots(jobspec, 1), candidate);
+  // Its own pods count by now.
+  closed_.Changed(key.job_id);
+  closed_.CloseTo(candidate);
+  const std::string one = closed_.RefusedAs(graph::WithSlots(jobspec, 1), candidate);
   const int64_t left_s = TimeLeft(*engine_.Find(key), now_s_);
   if (refusals_.Has(one, left_s)) return false;
   bool any = false;
@@ -60,6 +63,8 @@ bool Elastic::Take(const Candidate& candidate,
     if (grown.kind == graph::OutcomeKind::kAllocated) {
       any = true;
       more -= chunk;
+      closed_.Changed(key.job_id);
+      closed_.CloseTo(candidate);
       continue;
     }
     // What has no time left, or holds other slots by now, tells nothing of those that have.

@@ -18,6 +18,7 @@
 
 #include "libs/graph/engine.h"
 #include "libs/graph/jobspec.h"
+#include "libs/matcher_core/closed_nodes.h"
 #include "libs/matcher_core/refusals.h"
 
 namespace fluxqueue::matcher_core {
@@ -31,8 +32,8 @@ uint32_t MostSlots(const events::v1::Candidate& candidate, const graph::Jobspec&
 class Elastic {
  public:
   // `now_s`: the cycle's. All outlive it.
-  Elastic(int64_t now_s, Refusals* refusals, graph::Engine* engine)
-      : now_s_(now_s), refusals_(*refusals), engine_(*engine) {}
+  Elastic(int64_t now_s, Refusals* refusals, ClosedNodes* closed, graph::Engine* engine)
+      : now_s_(now_s), refusals_(*refusals), closed_(*closed), engine_(*engine) {}
 
   // Of one that has started with its least: as many more as there is room for.
   void TakeMore(const events::v1::Candidate& candidate, const graph::Jobspec& jobspec);
@@ -48,6 +49,7 @@ class Elastic {
 
   const int64_t now_s_;
   Refusals& refusals_;
+  ClosedNodes& closed_;
   graph::Engine& engine_;
 };
 

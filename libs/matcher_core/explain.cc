@@ -25,9 +25,16 @@ Explainer::Why Explainer::Explain(const events::v1::Candidate& candidate,
   const graph::Explanation why =
       view_.engine.Explain(jobspec, is_short ? graph::Wording::kShort : graph::Wording::kFull);
   std::string sentence = Sentence(candidate, jobspec, why, never);
+  uint64_t slots_now = why.slots_now;
+  if (const uint32_t closed = never ? 0 : closed_.ClosedByRules(); closed > 0) {
+    slots_now = std::min<uint64_t>(slots_now, jobspec.slots - 1);
+    sentence += fmt::format(
+        "; rules between pods (affinity, anti-affinity, spread) close {} of the {} nodes to it",
+        closed,
+        why.nodes);
+  }
   if (is_short) sentence = Cut(sentence, graph::kMostSentenceBytes);
-  return {std::move(sentence),
-          static_cast<uint32_t>(std::min<uint64_t>(why.slots_now, jobspec.slots))};
+  return {std::move(sentence), static_cast<uint32_t>(std::min<uint64_t>(slots_now, jobspec.slots))};
 }
 
 std::string Explainer::Sentence(const events::v1::Candidate& candidate,

@@ -123,7 +123,8 @@ Keep KeepOf(const std::vector<const Room*>& rooms, const graph::Jobspec& jobspec
       if (wanted == 0) break;
       const auto [it, first] = taken.try_emplace(ordinal, room, Free());
       if (first) it->second.second = room->AfterAllEnds();
-      const int64_t times = std::min(wanted, TimesIn(it->second.second, group.request));
+      int64_t times = std::min(wanted, TimesIn(it->second.second, group.request));
+      if (jobspec.one_per_node) times = std::min<int64_t>(times, 1);
       if (times == 0) continue;
       Change(&it->second.second, group.request, -times);
       wanted -= times;

@@ -1,6 +1,7 @@
 #include "libs/matcher_core/matcher_core.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "libs/base/check.h"
@@ -14,6 +15,7 @@
 #include "libs/matcher_core/reservations.h"
 #include "libs/matcher_core/view.h"
 #include "libs/matcher_core/windows.h"
+#include "libs/model/host_ports.h"
 #include "libs/model/job_of.h"
 #include "libs/model/rules.h"
 
@@ -32,11 +34,13 @@ using events::v1::WindowConfigured;
 
 // What is reserved on the node can be had there as before: it has the same properties, and nothing
 // less.
-bool KeepsPromises(const std::string& before_bytes, const events::v1::Node& now) {
+bool KeepsPromises(const std::string& before_bytes,
+                   const events::v1::Node& now,
+                   const matcher::v1::PoolState& state) {
   events::v1::Node before;
   CHECK(before.ParseFromString(before_bytes), "node {}", now.name());
-  const graph::NodeSpec was = ToNodeSpec(before, 0);
-  const graph::NodeSpec is = ToNodeSpec(now, 0);
+  const graph::NodeSpec was = ToNodeSpec(before, 0, state.host_ports());
+  const graph::NodeSpec is = ToNodeSpec(now, 0, state.host_ports());
   if (!is.schedulable || is.labels != was.labels || is.taints != was.taints) return false;
   const auto has_no_less = [](const graph::Amounts& more, const graph::Amounts& less) {
     return std::all_of(less.begin(), less.end(), [&more](const graph::Amount& needed) {
@@ -171,6 +175,7 @@ absl::Status MatcherCore::HandleSpec(const std::string& job_id, const PartSpec& 
   if (known != nullptr && known->revision >= part.revision()) return absl::OkStatus();
   PutSpec(key, MakeSpec(part.revision(), part.slots(), part.jobspec()));
   promises_.LoseOf(job_id, engine_.get());
+  LearnHostPorts(*specs_.Find(key));
   return absl::OkStatus();
 }
 
@@ -221,7 +226,43 @@ absl::Status MatcherCore::HandlePool(const PoolConfigured& config, Millis now) {
   RETURN_IF_ERROR(Annotate(engine_->SetLevels(levels), where));
   forecast_.Configure(state_.config(), config, specs_, now, engine_.get());
   *state_.mutable_config() = config;
+  for (const auto& [key, spec] : specs_.map()) LearnHostPorts(spec);
   return absl::OkStatus();
+}
+
+void MatcherCore::LearnHostPorts(const Spec& spec) {
+  if (!model::HasRules(state_.config().rules(), model::kPodRules)) return;
+  const auto each_of = [](const Spec& one, const auto& take) {
+    if (one.jobspec == nullptr) return;
+    for (const graph::SlotGroup& group : one.jobspec->groups) {
+      for (const graph::Amount& amount : group.request) {
+        if (model::IsHostPort(amount.resource)) take(amount.resource);
+      }
+    }
+  };
+  const auto& known = state_.host_ports();
+  std::set<std::string> ports;
+  each_of(spec, [&](const std::string& port) {
+    if (!std::binary_search(known.begin(), known.end(), port)) ports.insert(port);
+  });
+  if (ports.empty()) return;
+  ports.insert(known.begin(), known.end());
+  if (ports.size() > kMostHostPorts) {
+    ports.clear();
+    for (const auto& [key, live] : specs_.map()) {
+      each_of(live, [&ports](const std::string& port) { ports.insert(port); });
+    }
+    if (ports.size() > kMostHostPorts) return;
+  }
+  promises_.PutAway(engine_.get());
+  state_.mutable_host_ports()->Assign(ports.begin(), ports.end());
+  for (const auto& [name, node] : nodes_.map()) {
+    if (!node.present) continue;
+    events::v1::Node said;
+    CHECK(said.ParseFromString(node.bytes), "node {}", name);
+    const auto change = engine_->UpdateNode(ToNodeSpec(said, node.ordinal, state_.host_ports()));
+    CHECK(change.ok(), "{}", Message(change.status()));
+  }
 }
 
 absl::Status MatcherCore::ChangeEngine(const PoolConfigured& config) {
@@ -276,12 +317,13 @@ absl::StatusOr<std::optional<InventoryChanged>> MatcherCore::HandleNode(
     state_.set_next_ordinal(next.ordinal + 1);
   }
   if (present && same) {
-    if (!KeepsPromises(known->bytes, node)) promises_.LoseOn(node.name());
-    absl::StatusOr<graph::NodeChange> change = engine_->UpdateNode(ToNodeSpec(node, next.ordinal));
+    if (!KeepsPromises(known->bytes, node, state_)) promises_.LoseOn(node.name());
+    absl::StatusOr<graph::NodeChange> change =
+        engine_->UpdateNode(ToNodeSpec(node, next.ordinal, state_.host_ports()));
     CHECK(change.ok(), "{}", Message(change.status()));
     changed.set_grew(change->grew);
   } else {
-    graph::NodeSpec spec = ToNodeSpec(node, next.ordinal);
+    graph::NodeSpec spec = ToNodeSpec(node, next.ordinal, state_.host_ports());
     changed.set_grew(spec.schedulable);
     const absl::Status added = engine_->AddNode(std::move(spec));
     CHECK(added.ok(), "{}", Message(added));
@@ -353,7 +395,7 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
   }
   LearnBeginning(now, request.now_s(), &state_);
   DropPastWindows(now, &state_);
-  const View view{pool_, state_, specs_, promises_, plan_, *engine_};
+  const View view{pool_, state_, specs_, ruled_, nodes_, promises_, plan_, *engine_};
   CycleRun cycle(request, view, &promises_, &batch_->allocations, engine_.get());
   answer = cycle.Answer(tried_);
   Fit(&answer);
@@ -412,6 +454,13 @@ void MatcherCore::BeginBatch() {
 void MatcherCore::PutSpec(const SpecKey& key, std::optional<Spec> spec) {
   if (const Spec* known = specs_.Find(key); known != nullptr) Expect(*known, -1);
   if (spec) Expect(*spec, 1);
+  const auto rules_of = [](const Spec* one) {
+    return one == nullptr || one->jobspec == nullptr ? nullptr : &one->jobspec->pods;
+  };
+  const graph::PodRules* before = rules_of(specs_.Find(key));
+  if (before != nullptr && !before->AreNone()) ruled_.keys.Erase({before->space, key});
+  const graph::PodRules* now = spec ? rules_of(&*spec) : nullptr;
+  if (now != nullptr && !now->AreNone()) ruled_.keys.Put({now->space, key}, true);
   specs_.Put(key, std::move(spec));
 }
 
@@ -422,6 +471,7 @@ void MatcherCore::Expect(const Spec& spec, int64_t jobs) {
 void MatcherCore::Commit() {
   engine_->Commit();
   specs_.Commit();
+  ruled_.keys.Commit();
   nodes_.Commit();
   promises_.Commit();
   forecast_.Commit();
@@ -439,6 +489,7 @@ void MatcherCore::Rollback() {
   forecast_.Rollback();
   // Which jobs are expected the engine has taken back itself.
   specs_.Rollback();
+  ruled_.keys.Rollback();
   nodes_.Rollback();
   batch_.reset();
 }

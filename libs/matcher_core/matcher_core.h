@@ -54,6 +54,8 @@ namespace fluxqueue::matcher_core {
 inline constexpr uint64_t kAnswersKept = 1000;
 // How many nodes that are gone are remembered, so that one that comes back keeps its place.
 inline constexpr size_t kGoneNodesKept = 1000;
+// Of all jobs that live. A job that names another finds no node that has it.
+inline constexpr size_t kMostHostPorts = 128;
 
 class MatcherCore {
  public:
@@ -134,6 +136,8 @@ class MatcherCore {
                                          events::v1::InventoryChanged changed) const;
   // Takes the node out and marks it gone; the keys that held it are added to `changed`.
   void RemoveNode(const std::string& name, events::v1::InventoryChanged* changed);
+  // Each node has one of the host ports that it names, from now on.
+  void LearnHostPorts(const Spec& spec);
   void PutSpec(const SpecKey& key, std::optional<Spec> spec);
   // More jobs like it, or fewer.
   void Expect(const Spec& spec, int64_t jobs);
@@ -152,6 +156,7 @@ class MatcherCore {
   matcher::v1::PoolState state_;
   ForecastBook forecast_;
   Specs specs_;
+  RuledSpecs ruled_;
   NodeBook nodes_;
   PromiseBook promises_{&state_};
   // Of the last cycle.

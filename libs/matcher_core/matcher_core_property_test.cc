@@ -81,7 +81,54 @@ class LogWriter {
       foreign->set_resource("cpu");
       foreign->set_amount(static_cast<int64_t>(Roll(random, 2000)));
     }
+    if (Roll(random, 4) == 0) {
+      node.add_foreign()->set_resource(Port(random));
+      node.mutable_foreign()->rbegin()->set_amount(1);
+    }
+    if (Roll(random, 4) == 0) {
+      events::v1::Node::Pods* pods = node.add_foreign_pods();
+      pods->set_pod(Pod(random));
+      if (Roll(random, 2) == 0) pods->set_rules(R"({"apart":[)" + Rule(random, "") + "]}");
+      pods->set_count(1 + Roll(random, 2));
+    }
     return node;
+  }
+
+  static std::string Port(Random& random) {
+    return "hostport-8" + std::to_string(Roll(random, 3)) + "-tcp";
+  }
+  static std::string App(Random& random) {
+    return R"("labels":{"app":"a)" + std::to_string(Roll(random, 2)) + R"("})";
+  }
+  static std::string Pod(Random& random) { return R"({"namespace":"lab",)" + App(random) + "}"; }
+  static std::string Rule(Random& random, const std::string& more) {
+    const char* key = Roll(random, 2) == 0 ? "zone" : "half";
+    return R"({"key":")" + std::string(key) + R"(","pods":{)" + App(random) + "}" + more + "}";
+  }
+
+  // The jobspec with labels, and mostly with rules between pods, or a port of the node.
+  static std::string Ruled(Random& random, std::string text) {
+    std::string more = R"("job":{"pod":)" + Pod(random) + "},";
+    switch (Roll(random, 5)) {
+      case 0:
+        more += R"("pods":{"apart":[)" + Rule(random, "") + "]},";
+        break;
+      case 1:
+        more += R"("pods":{"beside":[)" + Rule(random, "") + "]},";
+        break;
+      case 2:
+        more += R"("pods":{"spread":[)" +
+                Rule(random, R"(,"skew":1,"domains":1,"affinity":true,"taints":true)") + "]},";
+        break;
+      case 3:
+        text.insert(text.find(R"({"type":"cpu")"),
+                    R"({"type":")" + Port(random) + R"(","count":1},)");
+        break;
+      default:
+        break;
+    }
+    text.insert(text.find(R"("constraints")"), more);
+    return text;
   }
 
   Envelope Submit(Random& random) {
@@ -102,9 +149,10 @@ class LogWriter {
       return Submitted(Job(random), slots, GroupsText(slots, cpu));
     }
     const char* property = Roll(random, 3) == 0 ? "half=1" : "";
-    return Submitted(Job(random),
-                     slots,
-                     JobspecText(slots, 250 * static_cast<int64_t>(1 + Roll(random, 5)), property));
+    std::string text =
+        JobspecText(slots, 250 * static_cast<int64_t>(1 + Roll(random, 5)), property);
+    if (Roll(random, 2) == 0) text = Ruled(random, std::move(text));
+    return Submitted(Job(random), slots, text);
   }
 
   // In the seconds of cycles.

@@ -59,6 +59,7 @@ Changes MatcherCore::TakeChanges() const {
 absl::Status MatcherCore::Restore(const Rows& rows) {
   batch_.reset();
   specs_.Clear();
+  ruled_.keys.Clear();
   nodes_.Clear();
   promises_.Clear();
   RETURN_IF_ERROR(RestorePool(rows));
@@ -68,7 +69,11 @@ absl::Status MatcherCore::Restore(const Rows& rows) {
   for (const SpecRow& row : rows.specs) {
     Spec spec = MakeSpec(row.revision, row.slots, row.jobspec);
     Expect(spec, 1);
-    specs_.Restore(SpecKey(row.job_id, row.part), std::move(spec));
+    const SpecKey key(row.job_id, row.part);
+    if (spec.jobspec != nullptr && !spec.jobspec->pods.AreNone()) {
+      ruled_.keys.Restore({spec.jobspec->pods.space, key}, true);
+    }
+    specs_.Restore(key, std::move(spec));
   }
   return absl::OkStatus();
 }
@@ -141,7 +146,8 @@ absl::Status MatcherCore::RestoreNodes(const Rows& rows) {
                       state_.next_ordinal());
     }
     if (row.present) {
-      const absl::Status added = engine_->AddNode(ToNodeSpec(node, row.ordinal));
+      const absl::Status added =
+          engine_->AddNode(ToNodeSpec(node, row.ordinal, state_.host_ports()));
       if (!added.ok()) return DataLoss("pool {}: {}", pool_, Message(added));
     }
     nodes_.Restore(row.name,

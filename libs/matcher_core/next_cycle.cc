@@ -89,13 +89,13 @@ void NextCycle::TakeInPlace(const Candidate& other, const graph::Jobspec& jobspe
 }
 
 OutcomeKind NextCycle::Match(const Candidate& other, const graph::Jobspec& jobspec) {
-  std::string as = RefusedAs(jobspec, other);
+  line_.closed.CloseTo(other);
+  std::string as = line_.closed.RefusedAs(jobspec, other);
   const bool reserves = quota_.Allows(other);
   const auto refused = refused_.find(as);
   if (!reserves && refused != refused_.end() && DurationOf(other) >= refused->second.shortest_s) {
     return refused->second.kind;
   }
-  line_.closed.CloseTo(other);
   const OutcomeKind kind = Take(other, jobspec, reserves);
   if (kind != OutcomeKind::kAllocated) refused_[std::move(as)] = {DurationOf(other), kind};
   if (kind == OutcomeKind::kReserved) quota_.Count(other);

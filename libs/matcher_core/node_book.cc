@@ -1,6 +1,8 @@
 #include "libs/matcher_core/node_book.h"
 
-#include "fluxqueue/events/v1/events.pb.h"
+#include <iterator>
+
+#include <nlohmann/json.hpp>
 
 namespace fluxqueue::matcher_core {
 
@@ -31,22 +33,80 @@ void NodeBook::Restore(const std::string& name, KnownNode node) {
 void NodeBook::Clear() {
   nodes_.Clear();
   gone_.clear();
+  foreign_.clear();
+  ruled_.clear();
   capacity_.clear();
 }
 
-void NodeBook::Count(const std::string& name, const KnownNode& node) {
-  CountCapacity(node, 1);
-  if (!node.present) gone_.emplace(node.ordinal, name);
-}
+namespace {
 
-void NodeBook::Uncount(const std::string& name, const KnownNode& node) {
-  CountCapacity(node, -1);
-  if (!node.present) gone_.erase({node.ordinal, name});
-}
-
-void NodeBook::CountCapacity(const KnownNode& known, int sign) {
+// Nothing: it does not count, or does not decode.
+std::optional<events::v1::Node> Decode(const KnownNode& known) {
   events::v1::Node node;
-  if (!known.present || !node.ParseFromString(known.bytes)) return;
+  if (!known.present || !node.ParseFromString(known.bytes)) return std::nullopt;
+  return node;
+}
+
+// Of what is said of pods that are not ours; nothing: it cannot be read.
+std::optional<graph::PodRules> RulesOf(const events::v1::Node::Pods& said) {
+  using nlohmann::json;
+  graph::PodRules pods;
+  const json pod = json::parse(said.pod(), nullptr, /*allow_exceptions=*/false);
+  if (!graph::ParsePodOf(pod, &pods).ok()) return std::nullopt;
+  if (said.rules().empty()) return pods;
+  const json rules = json::parse(said.rules(), nullptr, /*allow_exceptions=*/false);
+  if (!graph::ParsePodRules(rules, &pods).ok()) return std::nullopt;
+  return pods;
+}
+
+}  // namespace
+
+const NodeBook::ForeignByNode* NodeBook::ForeignIn(const std::string& space) const {
+  const auto found = foreign_.find(space);
+  return found == foreign_.end() ? nullptr : &found->second;
+}
+
+void NodeBook::Count(const std::string& name, const KnownNode& known) {
+  if (!known.present) gone_.emplace(known.ordinal, name);
+  const std::optional<events::v1::Node> node = Decode(known);
+  if (!node) return;
+  CountCapacity(*node, 1);
+  CountForeign(*node);
+}
+
+void NodeBook::Uncount(const std::string& name, const KnownNode& known) {
+  if (!known.present) gone_.erase({known.ordinal, name});
+  const std::optional<events::v1::Node> node = Decode(known);
+  if (!node) return;
+  CountCapacity(*node, -1);
+  UncountForeign(*node);
+}
+
+void NodeBook::CountForeign(const events::v1::Node& node) {
+  for (const events::v1::Node::Pods& said : node.foreign_pods()) {
+    std::optional<graph::PodRules> pods = RulesOf(said);
+    if (!pods) continue;
+    if (!pods->AreNone()) ++ruled_[pods->space];
+    ForeignByNode& space = foreign_[pods->space];
+    space[node.name()].push_back({*std::move(pods), said.count()});
+  }
+}
+
+void NodeBook::UncountForeign(const events::v1::Node& node) {
+  if (node.foreign_pods().empty()) return;
+  for (auto space = foreign_.begin(); space != foreign_.end();) {
+    const auto here = space->second.find(node.name());
+    if (here != space->second.end()) {
+      for (const ForeignPods& foreign : here->second) {
+        if (!foreign.pods.AreNone() && --ruled_[space->first] == 0) ruled_.erase(space->first);
+      }
+      space->second.erase(here);
+    }
+    space = space->second.empty() ? foreign_.erase(space) : std::next(space);
+  }
+}
+
+void NodeBook::CountCapacity(const events::v1::Node& node, int sign) {
   if (!node.ready() || node.unschedulable()) return;
   for (const events::v1::Amount& amount : node.allocatable()) {
     const auto it = capacity_.try_emplace(amount.resource(), 0).first;

@@ -13,7 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/base/journaled.h"
+#include "libs/graph/pod_rules.h"
 
 namespace fluxqueue::matcher_core {
 
@@ -38,6 +41,17 @@ class NodeBook {
   // Of those that are gone only `kept` are remembered: those that came last.
   void ForgetGone(size_t kept);
 
+  // Pods on a node that hold nothing of ours.
+  struct ForeignPods {
+    graph::PodRules pods;
+    uint32_t count = 0;
+  };
+  // By node. Null: none of that namespace is known.
+  using ForeignByNode = std::map<std::string, std::vector<ForeignPods>>;
+  const ForeignByNode* ForeignIn(const std::string& space) const;
+  // Some of them have rules of their own.
+  bool ForeignHaveRules(const std::string& space) const { return ruled_.contains(space); }
+
   // By resource, of all that are ready and not cordoned. None is 0.
   const std::map<std::string, int64_t>& capacity() const { return capacity_; }
 
@@ -53,10 +67,14 @@ class NodeBook {
   void Count(const std::string& name, const KnownNode& node);
   void Uncount(const std::string& name, const KnownNode& node);
   // `sign` 1: it counts from now on; -1: no longer.
-  void CountCapacity(const KnownNode& known, int sign);
+  void CountCapacity(const events::v1::Node& node, int sign);
+  void CountForeign(const events::v1::Node& node);
+  void UncountForeign(const events::v1::Node& node);
 
   Nodes nodes_;
   std::map<std::string, int64_t> capacity_;
+  std::map<std::string, ForeignByNode> foreign_;     // by namespace
+  std::map<std::string, uint32_t> ruled_;            // how many of these have rules
   std::set<std::pair<uint64_t, std::string>> gone_;  // (ordinal, name)
 };
 

@@ -88,7 +88,7 @@ std::optional<Victims> VictimSearch::Find(const Candidate& candidate,
   }
   // What was of no use to one is of none to another like it.
   std::string like_it = fmt::format("{}\n{}\n{}\n{}",
-                                    RefusedAs(jobspec, candidate),
+                                    line_.closed.RefusedAs(jobspec, candidate),
                                     candidate.duration_s(),
                                     candidate.stoppable(),
                                     candidate.lenders());
@@ -314,6 +314,8 @@ JobToFit VictimSearch::FitOf(const Candidate& candidate, const graph::MatchReque
           Closures(state, {candidate.windows().begin(), candidate.windows().end()}, request.now_s),
       .levels = LevelsOf(state.config()),
       .reserved = {}};
+  const std::span<const graph::Closure> by_rules = line_.closed.by_rules();
+  job.closures.insert(job.closures.end(), by_rules.begin(), by_rules.end());
   // What is reserved for itself and for those behind is not on the graph.
   const std::vector<AllocationKey>& behind = line_.reservations.behind();
   const std::set<AllocationKey> are_behind(behind.begin(), behind.end());

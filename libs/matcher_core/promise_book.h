@@ -40,8 +40,14 @@ class PromiseBook {
 
   void Put(const AllocationKey& key, graph::Placement promise) {
     promises_.Put(key, std::move(promise));
+    ++revision_;
   }
-  void Erase(const AllocationKey& key) { promises_.Erase(key); }
+  void Erase(const AllocationKey& key) {
+    promises_.Erase(key);
+    ++revision_;
+  }
+  // Another after each of these two.
+  uint64_t revision() const { return revision_; }
 
   // Why it is void, or will be. It stands until it is erased.
   void Lose(const AllocationKey& key, const events::v1::Slip& slip);
@@ -77,6 +83,7 @@ class PromiseBook {
   matcher::v1::PoolState& state_;
   Promises promises_;
   bool up_ = false;
+  uint64_t revision_ = 0;
 };
 
 }  // namespace fluxqueue::matcher_core

@@ -1,5 +1,6 @@
 // What a cycle has refused. What had no room is not tried again in it for the same shape, by the
-// same windows (RefusedAs), and as long a time: meanwhile room goes, and none comes.
+// same closed nodes (ClosedNodes::RefusedAs), and as long a time: meanwhile room goes, and none
+// comes.
 //
 // Thread-compatible.
 #pragma once

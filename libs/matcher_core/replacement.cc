@@ -117,12 +117,15 @@ graph::Jobspec Replacement::Refused() const {
 }
 
 bool Replacement::Grow(const Candidate& candidate, uint32_t slots) {
+  if (slots > 1 && IsPlacedOneByOne(lack_.places.front().jobspec)) return false;
   return std::any_of(lack_.places.begin(), lack_.places.end(), [&](const Lack::Place& place) {
     closed_.CloseTo(candidate, place.closed);
     const graph::Jobspec some = graph::WithSlots(place.jobspec, slots);
     const graph::Outcome grown =
         engine_.Grow({.key = KeyOf(candidate), .jobspec = some, .now_s = now_s_, .outlasts = true});
-    return grown.kind == graph::OutcomeKind::kAllocated;
+    if (grown.kind != graph::OutcomeKind::kAllocated) return false;
+    closed_.Changed(candidate.job_id());
+    return true;
   });
 }
 

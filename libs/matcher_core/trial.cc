@@ -73,9 +73,9 @@ Trial::Trial(const CycleRequested& request,
       reservations_(*reservations),
       rows_(*rows),
       engine_(*engine),
-      closed_(view.state, request.now_s(), engine),
+      closed_(view, request.now_s(), *reservations, engine),
       explainer_(view, request.now_s(), closed_, *reservations),
-      elastic_(request.now_s(), &refusals_, engine),
+      elastic_(request.now_s(), &refusals_, &closed_, engine),
       replacement_(view, request.now_s(), reservations, &closed_, engine),
       victims_(Line{request, view, *reservations, closed_, *engine}) {}
 
@@ -101,6 +101,14 @@ void Trial::Try(const Candidate& candidate, Outcome* outcome) {
     outcome->set_reason(
         spec != nullptr ? spec->error
                         : fmt::format("the matcher has no jobspec of part {}", candidate.part()));
+  } else if (!jobspec->pods.AreNone() &&
+             !model::HasRules(view_.state.config().rules(), model::kPodRules)) {
+    outcome->set_kind(Outcome::KIND_INVALID);
+    outcome->set_reason(fmt::format(
+        "jobspec: rules between pods are kept by rules {} and later; pool {} goes by {}",
+        model::kPodRules,
+        view_.pool,
+        view_.state.config().rules()));
   } else if (engine_.nodes() == 0) {
     outcome->set_kind(Outcome::KIND_BUSY);
     outcome->set_reason(
@@ -108,6 +116,8 @@ void Trial::Try(const Candidate& candidate, Outcome* outcome) {
   } else if (is_elastic) {
     TryElastic(candidate, *jobspec, promised, outcome);
     return;
+  } else if (IsPlacedOneByOne(*jobspec)) {
+    PlaceOneByOne(candidate, *jobspec, outcome);
   } else {
     Match(candidate, *jobspec, promised, outcome);
     return;
@@ -126,7 +136,7 @@ void Trial::TryElastic(const Candidate& candidate,
   const bool stays = promised && !reservations_.room_came() &&
                      view_.promises.Find(key)->start_s > request_.now_s();
   if (most > least.slots && !stays &&
-      !refusals_.Has(RefusedAs(least, candidate), DurationOf(candidate))) {
+      !refusals_.Has(closed_.RefusedAs(least, candidate), DurationOf(candidate))) {
     const graph::Jobspec all = graph::WithSlots(jobspec, most);
     engine_.Match(StartNow(request_, candidate, all));
     if (promised && engine_.Find(key) != nullptr) {
@@ -209,6 +219,39 @@ void Trial::Match(const Candidate& candidate,
     return outcome->kind() == Outcome::KIND_ALLOCATED ||
            outcome->kind() == Outcome::KIND_RESERVED || AwaitsOthers(*outcome);
   });
+}
+
+void Trial::PlaceOneByOne(const Candidate& candidate,
+                          const graph::Jobspec& jobspec,
+                          Outcome* outcome) {
+  const AllocationKey key = KeyOf(candidate);
+  const graph::Jobspec one = graph::WithSlots(jobspec, 1);
+  const auto place = [&]() {
+    bool fits =
+        engine_.Match(StartNow(request_, candidate, one)).kind == graph::OutcomeKind::kAllocated;
+    for (uint32_t slots = 1; fits && slots < jobspec.slots; ++slots) {
+      closed_.Changed(key.job_id);
+      closed_.CloseTo(candidate);
+      const graph::MatchRequest more{.key = key, .jobspec = one, .now_s = request_.now_s()};
+      fits = engine_.Grow(more).kind == graph::OutcomeKind::kAllocated;
+    }
+    if (fits) return true;
+    engine_.Release(key);
+    closed_.Changed(key.job_id);
+    closed_.CloseTo(candidate);
+    return false;
+  };
+  const bool starts =
+      place() || (!reservations_.behind().empty() &&
+                  reservations_.PassThoseBehind(SlipBy(Slip::CAUSE_AHEAD, key.job_id), place));
+  if (starts) return SayStarts(key, outcome);
+  graph::MatchRequest ever = StartNow(request_, candidate, jobspec);
+  ever.operation = graph::Operation::kSatisfiability;
+  const bool never = engine_.Match(ever).kind == graph::OutcomeKind::kUnsatisfiable;
+  Wait(candidate,
+       jobspec,
+       {.kind = never ? graph::OutcomeKind::kUnsatisfiable : graph::OutcomeKind::kBusy},
+       outcome);
 }
 
 void Trial::MatchNew(const Candidate& candidate, const graph::Jobspec& jobspec, Outcome* outcome) {
@@ -342,7 +385,7 @@ bool Trial::StartOrStopSooner(const Candidate& candidate,
 const Refusals::Refusal* Trial::RefusalOf(const Candidate& candidate,
                                           const graph::Jobspec& jobspec) const {
   const Refusals::Refusal* refused =
-      refusals_.Find(RefusedAs(jobspec, candidate), DurationOf(candidate));
+      refusals_.Find(closed_.RefusedAs(jobspec, candidate), DurationOf(candidate));
   const bool holds = refused != nullptr && (!reservations_.MayReserve(candidate) ||
                                             refused->kind == Outcome::KIND_UNSATISFIABLE);
   return holds ? refused : nullptr;
@@ -355,7 +398,7 @@ void Trial::Wait(const Candidate& candidate,
   // Rules 1: a job that can be promised nothing is protected by letting no other pass.
   ends_cycle_ = matched.waits_for_unending && !IsIndependent(request_);
   const bool never = matched.kind == graph::OutcomeKind::kUnsatisfiable;
-  const auto [refused, is_new] = refusals_.Of(RefusedAs(jobspec, candidate));
+  const auto [refused, is_new] = refusals_.Of(closed_.RefusedAs(jobspec, candidate));
   if (is_new) {
     Explainer::Why why = explainer_.Explain(candidate, jobspec, never);
     refused.reason = std::move(why.sentence);
@@ -388,12 +431,14 @@ void Trial::KeepNodesFor(const Candidate& candidate,
 }
 
 void Trial::SayStarts(const AllocationKey& key, Outcome* outcome) {
+  closed_.Changed(key.job_id);
   outcome->set_kind(Outcome::KIND_ALLOCATED);
   outcome->set_at_s(request_.now_s());
   outcome->set_placement_hash(rows_.Write(key, *engine_.Find(key)));
 }
 
 void Trial::SayHolds(const AllocationKey& key, Outcome* outcome) {
+  closed_.Changed(key.job_id);
   const graph::Placement& held = *engine_.Find(key);
   outcome->set_kind(Outcome::KIND_ALLOCATED);
   outcome->set_at_s(held.start_s);

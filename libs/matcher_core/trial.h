@@ -74,6 +74,11 @@ class Trial {
              const graph::Jobspec& jobspec,
              bool promised,
              events::v1::Outcome* outcome);
+  // Of one whose pods have rules that they must keep among themselves: all of them now, or none.
+  // Nothing is promised to it.
+  void PlaceOneByOne(const events::v1::Candidate& candidate,
+                     const graph::Jobspec& jobspec,
+                     events::v1::Outcome* outcome);
   // Of one without a reservation, beside all that there are.
   void MatchNew(const events::v1::Candidate& candidate,
                 const graph::Jobspec& jobspec,

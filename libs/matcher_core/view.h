@@ -11,6 +11,7 @@
 //   next_cycle.h    what those ahead of it will take in the next cycle
 //   windows.h       nodes that are kept for a time
 //   closed_nodes.h  which nodes are closed to a candidate
+//   pod_book.h      which of them by rules between pods
 //   refusals.h      what this cycle has refused
 //   explain.h       why a candidate does not start
 #pragma once
@@ -21,6 +22,7 @@
 #include "fluxqueue/matcher/v1/state.pb.h"
 
 #include "libs/graph/engine.h"
+#include "libs/matcher_core/node_book.h"
 #include "libs/matcher_core/promise_book.h"
 #include "libs/matcher_core/rows.h"
 #include "libs/matcher_core/specs.h"
@@ -31,6 +33,8 @@ struct View {
   const std::string& pool;              // its name
   const matcher::v1::PoolState& state;  // configuration, windows, when its time began
   const Specs& specs;                   // of live jobs
+  const RuledSpecs& ruled;              // of these, whose pods have rules
+  const NodeBook& nodes;                // as its log told of them
   const PromiseBook& promises;
   const std::vector<AllocationKey>& plan;  // what the last cycle reserved, in its order
   const graph::Engine& engine;             // the nodes, and what is held on them

@@ -44,6 +44,8 @@
 //  11  Among the places that there are, jobs go to the nodes that they prefer, and not to those
 //  with
 //      taints of the effect PreferNoSchedule (libs/graph/preferred_placement.h).
+//  12  Each node has one of each host port (host_ports.h). A job's nodes are chosen by its pods'
+//      rules, and by those of what runs (libs/matcher_core/pod_book.h).
 #pragma once
 
 #include <cstdint>
@@ -74,7 +76,8 @@ inline constexpr uint32_t kGrowsResized = 10;
 inline constexpr uint32_t kChecksSlots = 10;
 inline constexpr uint32_t kForgetsLateJobspecs = 10;
 inline constexpr uint32_t kPrefersNodes = 11;
-inline constexpr uint32_t kLatestRules = 11;
+inline constexpr uint32_t kPodRules = 12;
+inline constexpr uint32_t kLatestRules = 12;
 
 // `configured` 0: not said, which is the latest.
 constexpr bool HasRules(uint32_t configured, uint32_t version) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "libs/matcher_core/codec.h"
+#include "libs/model/host_ports.h"
 #include "libs/model/job_state.h"
 #include "libs/model/workload.h"
 #include "libs/verify/invariants.h"
@@ -110,6 +111,7 @@ Check Capacity(const Snapshot& snapshot) {
       has[amount.resource()] += amount.amount();
     }
     for (const auto& [resource, amount] : use.ours) {
+      if (model::IsHostPort(resource)) has[resource] = 1;
       if (amount <= has[resource]) continue;
       check.findings.push_back(
           {fmt::format("over {}/{} {}", pool, name, resource),

@@ -1,5 +1,6 @@
 #include "services/matcher/metrics.h"
 
+#include "libs/model/host_ports.h"
 #include "services/matcher/domain/free_room.h"
 
 namespace fluxqueue::matcher {
@@ -111,7 +112,9 @@ void MatcherMetrics::Dropped(const std::string& pool) {
 }
 
 void MatcherMetrics::Resources(const std::string& pool, const graph::Engine& engine) {
+  // Each node has one of each port: that says nothing, and ports come and go.
   for (const graph::ResourceUsage& usage : engine.Usage()) {
+    if (model::IsHostPort(usage.resource)) continue;
     resources_shown_[pool].insert(usage.resource);
     const double unit = usage.resource == "cpu" ? 1e-3 : 1;
     const auto set = [&](const char* state, int64_t amount) {
@@ -124,6 +127,7 @@ void MatcherMetrics::Resources(const std::string& pool, const graph::Engine& eng
     set("free", usage.free);
   }
   for (const auto& [resource, ratio] : FragmentationOf(engine.UsageByNode())) {
+    if (model::IsHostPort(resource)) continue;
     fragmentation_.With({{"pool", pool}, {"resource", resource}}).Set(ratio);
   }
 }

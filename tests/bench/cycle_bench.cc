@@ -19,6 +19,7 @@
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "libs/matcher_core/matcher_core.h"
+#include "libs/model/rules.h"
 #include "libs/queue_core/queue_core.h"
 #include "libs/simulation/machine.h"
 #include "libs/simulation/submission.h"
@@ -230,6 +231,113 @@ void AddRow(const Options& options, const Row& row, Report* report) {
                  "ms");
 }
 
+// Pods of one namespace that have rules between each other, by the matcher's core alone.
+class RuledPods {
+ public:
+  explicit RuledPods(const Options& options) {
+    for (int i = 0; i < options.nodes; ++i) {
+      Envelope message;
+      events::v1::Node* node = message.mutable_node_upserted()->mutable_node();
+      node->set_name(fmt::format("node-{}", i));
+      node->set_uid(node->name());
+      node->set_ready(true);
+      AddAmount("cpu", 32'000, node);
+      AddAmount("pods", 110, node);
+      AddLabel("kubernetes.io/hostname", node->name(), node);
+      AddLabel("zone", fmt::format("zone-{}", i % 10), node);
+      Tell(message);
+    }
+    Tell([] {
+      Envelope synced;
+      synced.mutable_inventory_synced();
+      return synced;
+    }());
+  }
+
+  // Milliseconds until all of these have started. `rules`: attributes.system.pods; empty: none.
+  double Start(const std::string& name, int pods, const std::string& rules) {
+    Envelope cycle;
+    events::v1::CycleRequested* request = cycle.mutable_cycle_requested();
+    request->set_cycle_id(++cycles_);
+    request->set_now_s(static_cast<int64_t>(cycles_));
+    request->set_version(model::kLatestRules);
+    request->add_rules();
+    for (int i = 0; i < pods; ++i) {
+      Envelope message;
+      events::v1::JobSubmitted* job = message.mutable_job_submitted();
+      job->set_job_id(fmt::format("{}-{}", name, i));
+      job->mutable_spec()->set_revision(1);
+      job->mutable_spec()->set_slots(1);
+      job->mutable_spec()->set_jobspec(fmt::format(
+          R"({{"version":1,"resources":[{{"type":"slot","count":1,"label":"pod","with":[)"
+          R"({{"type":"cpu","count":100}},{{"type":"pods","count":1}}]}}],"tasks":[{{"command":)"
+          R"(["pod"],"slot":"pod","count":{{"per_slot":1}}}}],"attributes":{{"system":{{)"
+          R"({}"job":{{"pod":{{"namespace":"lab","labels":{{"app":"{}"{}}}}}}}}}}}}})",
+          rules.empty() ? "" : fmt::format(R"("pods":{},)", rules),
+          name,
+          rules.empty() ? fmt::format(R"(,"job-name":"{}-{}")", name, i) : ""));
+      Tell(message);
+      events::v1::Candidate* candidate = request->add_candidates();
+      candidate->set_job_id(job->job_id());
+      candidate->set_attempt(1);
+    }
+    const auto begun = Clock::now();
+    const std::vector<Envelope> said = Tell(cycle);
+    const double ms = MillisSince(begun);
+    for (const auto& outcome : said.at(0).cycle_answered().outcomes()) {
+      CHECK(outcome.kind() == events::v1::Outcome::KIND_ALLOCATED, "{}", outcome.reason());
+    }
+    return ms;
+  }
+
+ private:
+  static void AddAmount(const char* resource, int64_t amount, events::v1::Node* node) {
+    events::v1::Amount* added = node->add_allocatable();
+    added->set_resource(resource);
+    added->set_amount(amount);
+  }
+  static void AddLabel(const char* key, const std::string& value, events::v1::Node* node) {
+    events::v1::Label* label = node->add_labels();
+    label->set_key(key);
+    label->set_value(value);
+  }
+
+  std::vector<Envelope> Tell(const Envelope& message) {
+    std::vector<Envelope> said;
+    CHECK(core_.Handle(message, Millis(1'000'000), &said).ok());
+    core_.Commit();
+    return said;
+  }
+
+  matcher_core::MatcherCore core_{"default"};
+  uint64_t cycles_ = 0;
+};
+
+void AddRules(const Options& options, Report* report) {
+  constexpr int kRunning = 10'000;
+  constexpr int kPods = 1000;
+  report->Section(
+      fmt::format("{} pods start beside {} jobs of their namespace, ms", kPods, kRunning),
+      {"rule between them", "time"});
+  const std::string web = R"("pods":{"labels":{"app":"web"}})";
+  const auto rule = [&web](const char* kind, const char* key, const char* more) {
+    return fmt::format(R"({{"{}":[{{"key":"{}",{}{}}}]}})", kind, key, web, more);
+  };
+  const char* spread = R"(,"skew":1,"domains":1,"affinity":true,"taints":false)";
+  const std::pair<const char*, std::string> rules[] = {
+      {"none", ""},
+      {"apart by node", rule("apart", "kubernetes.io/hostname", "")},
+      {"spread by zone", rule("spread", "zone", spread)},
+      {"beside by zone", rule("beside", "zone", "")}};
+  for (const auto& [name, text] : rules) {
+    RuledPods pods(options);
+    pods.Start("batch", kRunning, "");
+    const double ms = pods.Start("web", kPods, text);
+    report->Row({name, Number(ms)});
+    report->json()["rules"][name] = ms;
+  }
+}
+
 Report Run(const Options& options) {
   Report report("cycle");
   report.Section(fmt::format("a cycle, {} nodes: p50 (p99), ms", options.nodes),
@@ -240,6 +348,7 @@ Report Run(const Options& options) {
       {"conservative", kFewShapes, {100, 300, 1000}, 500, 700, "conservative"}};
   for (const Row& row : rows) AddRow(options, row, &report);
   AddExplain(&report);
+  AddRules(options, &report);
   return report;
 }
 

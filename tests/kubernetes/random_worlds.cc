@@ -43,7 +43,12 @@ json RandomWorlds::Next(int nodes, int pods) {
                 {"pods", json::array()},
                 {"runtimeClasses", RuntimeClasses()},
                 {"limitRanges", json::array()}};
-  if (Chance(30)) world["limitRanges"].push_back(LimitRange());
+  if (Chance(30)) {
+    // Of a namespace without any the API server would ask.
+    const json none = {{"metadata", {{"name", "none"}, {"namespace", "others"}}},
+                       {"spec", {{"limits", json::array({{{"type", "Container"}}})}}}};
+    world["limitRanges"] = json::array({LimitRange(), none});
+  }
   for (int i = 0; i < nodes; ++i) world["nodes"].push_back(Node(i));
   for (int i = 0; i < nodes; ++i) {
     for (uint64_t n = Below(4); n > 1; --n) {
@@ -119,12 +124,15 @@ json RandomWorlds::Allocatable() {
 json RandomWorlds::BoundPod(int number, const std::string& node) {
   json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}};
   pod["metadata"] = {{"name", fmt::format("bound-{}", number)},
-                     {"namespace", "team"},
-                     {"uid", fmt::format("bound-uid-{}", number)}};
+                     {"namespace", Chance(80) ? "team" : "others"},
+                     {"uid", fmt::format("bound-uid-{}", number)},
+                     {"labels", PodLabels()}};
   json& spec = pod["spec"] = {{"nodeName", node}};
   spec["containers"] = json::array({Container("c0", 4)});
   if (Chance(30)) AddInitContainers(&spec);
   if (Chance(20)) spec["runtimeClassName"] = "vm";
+  if (Chance(20)) AddPorts(&spec);
+  if (Chance(10)) AddRule("podAntiAffinity", /*elsewhere=*/false, &spec);
   pod["status"] = {{"phase", "Running"}};
   return pod;
 }
@@ -133,7 +141,8 @@ json RandomWorlds::Pod(int number, int nodes) {
   json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}};
   pod["metadata"] = {{"name", fmt::format("pod-{}", number)},
                      {"namespace", "team"},
-                     {"uid", fmt::format("pod-uid-{}", number)}};
+                     {"uid", fmt::format("pod-uid-{}", number)},
+                     {"labels", PodLabels()}};
   json& spec = pod["spec"];
   for (uint64_t n = 1 + Below(3), i = 0; i < n; ++i) {
     spec["containers"].push_back(Container(fmt::format("c{}", i), 4));
@@ -144,7 +153,7 @@ json RandomWorlds::Pod(int number, int nodes) {
   if (Chance(20)) spec["nodeSelector"][Pick(kKeys)] = Pick({"a", "b", "ssd", "hdd", "", "16"});
   if (Chance(50)) spec["affinity"]["nodeAffinity"] = Affinity(nodes);
   for (uint64_t n = Below(4); n > 0; --n) spec["tolerations"].push_back(Toleration());
-  if (Chance(15)) AddWhatOthersSay(&spec);
+  if (Chance(40)) AddWhatOthersSay(&spec);
   if (Chance(1)) spec["nodeName"] = NodeName(static_cast<int>(Below(nodes)));
   return pod;
 }
@@ -200,37 +209,87 @@ void RandomWorlds::AddPodResources(json* spec) {
   if (resources.is_null()) spec->erase("resources");
 }
 
+json RandomWorlds::PodLabels() {
+  json labels = {{"app", Pick({"web", "db", "api"})}};
+  if (Chance(50)) labels["tier"] = Pick({"front", "back"});
+  if (Chance(20)) labels["pod-template-hash"] = Pick({"a", "b"});
+  return labels;
+}
+
+json RandomWorlds::PodSelector() {
+  json selector = json::object();
+  if (Chance(70)) selector["matchLabels"] = {{"app", Pick({"web", "db", "api"})}};
+  if (!Chance(30)) return selector;
+  json expression = {{"key", "tier"},
+                     {"operator", Pick({"In", "NotIn", "Exists", "DoesNotExist"})}};
+  const std::string op = expression["operator"];
+  if (op == "In" || op == "NotIn") expression["values"] = json::array({Pick({"front", "back"})});
+  selector["matchExpressions"] = json::array({std::move(expression)});
+  return selector;
+}
+
+// Of the node's own ports; 0.0.0.0 is any address.
+void RandomWorlds::AddPorts(json* spec) {
+  json port = {{"containerPort", 80}, {"hostPort", 80}};
+  if (Chance(30)) port["protocol"] = "UDP";
+  if (Chance(20)) port = {{"containerPort", 53}, {"hostPort", 53}, {"protocol", "UDP"}};
+  if (Chance(20)) port["hostIP"] = "0.0.0.0";
+  (*spec)["containers"][0]["ports"] = json::array({std::move(port)});
+}
+
+// A required term of podAffinity or podAntiAffinity. `elsewhere`: some look at other namespaces.
+void RandomWorlds::AddRule(const char* kind, bool elsewhere, json* spec) {
+  json terms = json::array();
+  for (uint64_t n = 1 + Below(2); n > 0; --n) {
+    json term = {{"topologyKey", Pick({"kubernetes.io/hostname", "topology.kubernetes.io/zone"})}};
+    if (!Chance(5)) term["labelSelector"] = PodSelector();
+    if (elsewhere && Chance(20)) term["namespaces"] = json::array({"team"});
+    if (elsewhere && Chance(10)) term["namespaces"] = json::array({"others"});
+    if (elsewhere && Chance(10)) term["namespaceSelector"] = json::object();
+    terms.push_back(std::move(term));
+  }
+  (*spec)["affinity"][kind]["requiredDuringSchedulingIgnoredDuringExecution"] = std::move(terms);
+}
+
+void RandomWorlds::AddSpread(json* spec) {
+  json spread = {{"maxSkew", 1 + Below(2)},
+                 {"topologyKey", Pick({"kubernetes.io/hostname", "topology.kubernetes.io/zone"})},
+                 {"whenUnsatisfiable", Chance(80) ? "DoNotSchedule" : "ScheduleAnyway"}};
+  if (!Chance(5)) spread["labelSelector"] = PodSelector();
+  if (spread["whenUnsatisfiable"] == "DoNotSchedule" && Chance(20)) {
+    spread["minDomains"] = 1 + Below(5);
+  }
+  if (Chance(20)) spread["nodeAffinityPolicy"] = Pick({"Honor", "Ignore"});
+  if (Chance(20)) spread["nodeTaintsPolicy"] = Pick({"Honor", "Ignore"});
+  (*spec)["topologySpreadConstraints"].push_back(std::move(spread));
+}
+
 // What depends on other pods, and ports of the node.
 void RandomWorlds::AddWhatOthersSay(json* spec) {
-  const json selector = {{"matchLabels", {{"app", "web"}}}};
-  const json term = {{"labelSelector", selector}, {"topologyKey", "kubernetes.io/hostname"}};
-  const json preferred = json::array({{{"weight", 5}, {"podAffinityTerm", term}}});
-  json spread = {{"maxSkew", 1},
-                 {"topologyKey", "topology.kubernetes.io/zone"},
-                 {"labelSelector", selector},
-                 {"whenUnsatisfiable", Chance(50) ? "DoNotSchedule" : "ScheduleAnyway"}};
-  switch (Below(7)) {
+  switch (Below(9)) {
     case 0:
-      (*spec)["containers"][0]["ports"] = json::array({{{"containerPort", 80}, {"hostPort", 80}}});
+      AddPorts(spec);
       break;
     case 1:
       (*spec)["hostNetwork"] = true;
       (*spec)["containers"][0]["ports"] = json::array({{{"containerPort", 80}}});
       break;
     case 2:
-      (*spec)["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
-          json::array({term});
+      AddRule("podAffinity", /*elsewhere=*/true, spec);
       break;
     case 3:
-      (*spec)["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
-          json::array({term});
+      AddRule("podAntiAffinity", /*elsewhere=*/true, spec);
       break;
-    case 4:
+    case 4: {
+      const json term = {{"labelSelector", PodSelector()},
+                         {"topologyKey", "kubernetes.io/hostname"}};
       (*spec)["affinity"][Chance(50) ? "podAffinity" : "podAntiAffinity"]
-             ["preferredDuringSchedulingIgnoredDuringExecution"] = preferred;
+             ["preferredDuringSchedulingIgnoredDuringExecution"] =
+                 json::array({{{"weight", 5}, {"podAffinityTerm", term}}});
       break;
+    }
     default:
-      (*spec)["topologySpreadConstraints"] = json::array({std::move(spread)});
+      AddSpread(spec);
   }
 }
 

@@ -37,6 +37,11 @@ class RandomWorlds {
   void AskForDevices(json* container);
   void AddInitContainers(json* spec);
   void AddPodResources(json* spec);
+  json PodLabels();
+  json PodSelector();
+  void AddPorts(json* spec);
+  void AddRule(const char* kind, bool elsewhere, json* spec);
+  void AddSpread(json* spec);
   void AddWhatOthersSay(json* spec);
   json Affinity(int nodes);
   json NodeTerm(int nodes);

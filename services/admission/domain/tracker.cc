@@ -370,7 +370,8 @@ void Tracker::ObserveJobPod(const Observation& seen, TrackerOutputs* out) {
   if (known != nullptr && !known->row && !known->refusal.empty()) return;
   const absl::StatusOr<kubernetes::Pod> pod = kubernetes::ParsePod(seen.object);
   if (!pod.ok()) return;
-  absl::StatusOr<kubernetes::PodDemand> demand = kubernetes::DemandOfPod(pod->spec);
+  absl::StatusOr<kubernetes::PodDemand> demand =
+      kubernetes::DemandOfPod(pod->spec, pod->meta.namespace_name, pod->meta.labels);
   if (!demand.ok()) return;
   const bool submitted = known != nullptr && known->row;
   if (submitted && !kubernetes::Excess(demand->requests, *known->row->requests)) return;

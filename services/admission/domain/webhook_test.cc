@@ -679,13 +679,14 @@ TEST(WebhookTest, RefusesInWords) {
          job["spec"]["template"]["spec"]["schedulingGates"] = json::array({{{"name", "x/y"}}});
        },
        {"schedulingGates", "x/y"}},
-      {"host port",
+      {"pods of another namespace",
        PodJson(),
        [](json& pod) {
-         pod["spec"]["containers"][0]["ports"] =
-             json::array({{{"containerPort", 80}, {"hostPort", 80}}});
+         const json term = {{"topologyKey", "zone"}, {"namespaces", {"other"}}};
+         pod["spec"]["affinity"]["podAntiAffinity"]
+            ["requiredDuringSchedulingIgnoredDuringExecution"] = json::array({term});
        },
-       {"host port 80"}},
+       {"spec.affinity.podAntiAffinity", "other namespaces (other)"}},
       {"quantity",
        PodJson(),
        [](json& pod) { pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "much"; },

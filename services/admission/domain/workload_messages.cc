@@ -27,12 +27,13 @@ uint64_t DemandHash(const kubernetes::PodDemand& demand,
   for (const kubernetes::PodSet& set : demand.sets) {
     requests += fmt::format("{} of {};", set.slots, kubernetes::FormatAmounts(set.requests));
   }
-  return Hash(fmt::format("{}{}|{}|{}|{}",
+  return Hash(fmt::format("{}{}|{}|{}|{}{}",
                           least,
                           spec.slots(),
                           requests,
                           demand.constraint,
-                          kubernetes::FormatTopology(topology)));
+                          kubernetes::FormatTopology(topology),
+                          demand.rules.rules));
 }
 
 std::optional<int64_t> DurationOf(const JobSubmitted& submission) {

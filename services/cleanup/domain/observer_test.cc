@@ -222,6 +222,49 @@ TEST_F(ObserverTest, ForeignUseIsOfWhatTheNodeHas) {
   EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=1000 example.com/fpga=2 pods=1"));
 }
 
+// What rules between pods are about: only where jobs of ours are, and only those that are not ours.
+TEST_F(ObserverTest, ForeignPodsSayWhoTheyAreAndWhichPortsTheyHave) {
+  Start();
+  kubernetes::Pod pod = MakePod("agent", "n1", "Running");
+  pod.meta.labels = {{"app", "agent"}};
+  pod.spec.containers.resize(1);
+  pod.spec.containers[0].host_ports = {"hostport-9100-tcp"};
+  kubernetes::PodTerm apart{.pods = LabelSelector{.labels = {{"app", "web"}}},
+                            .topology_key = "zone"};
+  pod.spec.apart_from_pods = {apart};
+  SeeWithoutRow(pod);
+  pod.meta.uid = "agent-2";
+  SeeWithoutRow(pod);
+  // Rules that look at other namespaces are none of those that are kept.
+  pod.meta.uid = "other";
+  pod.spec.apart_from_pods[0].selects_namespaces = true;
+  SeeWithoutRow(pod);
+  const auto node_said = [this] {
+    const Said said = observer_.Collect(Millis(0));
+    observer_.Commit();
+    return said.nodes.empty() ? events::v1::Node() : said.nodes[0].node_upserted().node();
+  };
+  events::v1::Node node = node_said();
+  EXPECT_EQ(node.foreign_pods_size(), 0);
+  EXPECT_EQ(kubernetes::ToAmounts(node.foreign()).at("hostport-9100-tcp"), 3);
+
+  kubernetes::Job job = MakeJob("j", 1);
+  job.meta.namespace_name = pod.meta.namespace_name;
+  observer_.ObserveJob(job);
+  node = node_said();
+  ASSERT_EQ(node.foreign_pods_size(), 2);
+  EXPECT_EQ(node.foreign_pods(0).count(), 1u);
+  EXPECT_EQ(node.foreign_pods(0).rules(), "");
+  EXPECT_EQ(node.foreign_pods(1).count(), 2u);
+  EXPECT_EQ(node.foreign_pods(1).pod(), R"({"labels":{"app":"agent"},"namespace":"team"})");
+  EXPECT_EQ(node.foreign_pods(1).rules(),
+            R"({"apart":[{"key":"zone","pods":{"expressions":[],"labels":{"app":"web"}}}]})");
+
+  observer_.PodGone("agent");
+  observer_.PodGone("agent-2");
+  EXPECT_EQ(node_said().foreign_pods_size(), 1);
+}
+
 TEST_F(ObserverTest, ForeignUseBeyondAllNumbersIsCountedInFull) {
   Start();
   for (const char* uid : {"p1", "p2"}) {

@@ -25,11 +25,13 @@ absl::StatusOr<graph::Placement> PlacementOf(const std::string& bytes, const std
   return matcher_core::FromProto(placement);
 }
 
-absl::Status AddNodes(const std::vector<matcher_core::NodeRow>& rows, PoolState* state) {
+absl::Status AddNodes(const std::vector<matcher_core::NodeRow>& rows,
+                      const matcher::v1::PoolState& pool,
+                      PoolState* state) {
   for (const matcher_core::NodeRow& row : rows) {
     if (!row.present) continue;
     ASSIGN_OR_RETURN(const auto node, Decode<events::v1::Node>(row.node, "node " + row.name));
-    state->nodes.push_back(matcher_core::ToNodeSpec(node, row.ordinal));
+    state->nodes.push_back(matcher_core::ToNodeSpec(node, row.ordinal, pool.host_ports()));
   }
   std::sort(state->nodes.begin(), state->nodes.end(), [](const auto& a, const auto& b) {
     return a.ordinal < b.ordinal;
@@ -46,7 +48,7 @@ absl::StatusOr<PoolState> StateOf(const matcher_core::Rows& rows, Millis now) {
   if (pool.beginning_ms() != 0) state.now_s = (now.count() - pool.beginning_ms()) / 1000;
   state.policy = pool.config().policy();
   state.levels.assign(pool.config().levels().begin(), pool.config().levels().end());
-  RETURN_IF_ERROR(AddNodes(rows.nodes, &state));
+  RETURN_IF_ERROR(AddNodes(rows.nodes, pool, &state));
   for (const matcher_core::AllocationRow& row : rows.allocations) {
     if (row.released) continue;
     ASSIGN_OR_RETURN(graph::Placement placement, PlacementOf(row.placement, row.key.job_id));

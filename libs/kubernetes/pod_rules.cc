@@ -1,0 +1,149 @@
+#include "libs/kubernetes/pod_rules.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "libs/base/status_macros.h"
+#include "libs/kubernetes/json_text.h"
+
+namespace fluxqueue::kubernetes {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kHostname = "kubernetes.io/hostname";
+// Each Job's pods have one of their own: no rule can name it before it is there.
+constexpr std::string_view kUidLabels[] = {"controller-uid", "batch.kubernetes.io/controller-uid"};
+
+// The pods have the value that this one has under the key, or any other.
+void Restrict(LabelSelector* selector,
+              const std::vector<std::string>& keys,
+              std::string_view op,
+              const StringMap& labels) {
+  for (const std::string& key : keys) {
+    const auto own = labels.find(key);
+    if (own == labels.end()) continue;
+    LabelExpression more{key, std::string(op), {own->second}};
+    auto& known = selector->expressions;
+    if (std::find(known.begin(), known.end(), more) == known.end()) known.push_back(more);
+  }
+}
+
+LabelSelector SelectorOf(const std::optional<LabelSelector>& pods, const std::string& key) {
+  return pods.value_or(LabelSelector{.expressions = {{key, "In", {}}}});
+}
+
+json ToJson(const LabelSelector& selector) {
+  json expressions = json::array();
+  for (const LabelExpression& e : selector.expressions) {
+    expressions.push_back({{"key", e.key}, {"op", e.op}, {"values", e.values}});
+  }
+  return {{"labels", selector.labels}, {"expressions", expressions}};
+}
+
+absl::Status CheckNamespaces(std::string_view path, const PodTerm& term, std::string_view space) {
+  const bool own = !term.selects_namespaces &&
+                   std::all_of(term.namespaces.begin(), term.namespaces.end(), [&](const auto& n) {
+                     return n == space;
+                   });
+  if (own) return absl::OkStatus();
+  return InvalidArgument(
+      "{}: looks at pods of other namespaces ({}), which cannot be queued for; allowed is the "
+      "pod's own, \"{}\": leave namespaces and namespaceSelector out",
+      path,
+      term.selects_namespaces ? "namespaceSelector"
+                              : fmt::format("{}", fmt::join(term.namespaces, ", ")),
+      space);
+}
+
+class Writer {
+ public:
+  Writer(std::string_view space, const StringMap& labels) : space_(space), labels_(labels) {}
+
+  absl::Status Add(const char* kind, std::string_view path, const std::vector<PodTerm>& terms) {
+    for (const PodTerm& term : terms) {
+      RETURN_IF_ERROR(CheckNamespaces(path, term, space_));
+      LabelSelector selector = SelectorOf(term.pods, term.topology_key);
+      Restrict(&selector, term.same_keys, "In", labels_);
+      Restrict(&selector, term.other_keys, "NotIn", labels_);
+      const bool own = selector.Selects(labels_);
+      if (own && kind == std::string_view("apart") && term.topology_key == kHostname) {
+        made_.one_per_node = true;
+      } else if (own) {
+        made_.among_own = true;
+      }
+      rules_[kind].push_back({{"key", term.topology_key}, {"pods", ToJson(selector)}});
+      ++count_;
+    }
+    return absl::OkStatus();
+  }
+
+  void Add(const std::vector<SpreadTerm>& terms) {
+    for (const SpreadTerm& term : terms) {
+      LabelSelector selector = SelectorOf(term.pods, term.topology_key);
+      Restrict(&selector, term.same_keys, "In", labels_);
+      made_.among_own = made_.among_own || selector.Selects(labels_);
+      rules_["spread"].push_back({{"key", term.topology_key},
+                                  {"pods", ToJson(selector)},
+                                  {"skew", term.max_skew},
+                                  {"domains", term.min_domains},
+                                  {"affinity", term.heeds_affinity},
+                                  {"taints", term.heeds_taints}});
+      ++count_;
+    }
+  }
+
+  absl::StatusOr<PodRules> Finish() && {
+    StringMap labels = labels_;
+    for (const std::string_view key : kUidLabels) {
+      if (const auto found = labels.find(key); found != labels.end()) labels.erase(found);
+    }
+    made_.pod = JsonText({{"namespace", space_}, {"labels", labels}});
+    RETURN_IF_ERROR(CheckBytes("metadata.labels", made_.pod));
+    if (count_ == 0) return std::move(made_);
+    if (count_ > kMaxPodRules) {
+      return InvalidArgument(
+          "spec.affinity, spec.topologySpreadConstraints: have {} required rules between pods; "
+          "allowed are at most {}",
+          count_,
+          kMaxPodRules);
+    }
+    made_.rules = JsonText(rules_);
+    RETURN_IF_ERROR(CheckBytes("spec.affinity, spec.topologySpreadConstraints", made_.rules));
+    return std::move(made_);
+  }
+
+ private:
+  static absl::Status CheckBytes(std::string_view what, const std::string& text) {
+    if (text.size() <= kMaxPodRuleBytes) return absl::OkStatus();
+    return InvalidArgument("{}: have {} bytes in the jobspec; allowed are at most {}",
+                           what,
+                           text.size(),
+                           kMaxPodRuleBytes);
+  }
+
+  std::string_view space_;
+  const StringMap& labels_;
+  PodRules made_;
+  json rules_ = json::object();
+  size_t count_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<PodRules> MakePodRules(const PodSpec& pod,
+                                      std::string_view space,
+                                      const StringMap& labels) {
+  Writer writer(space, labels);
+  RETURN_IF_ERROR(
+      writer.Add("apart", "spec.affinity.podAntiAffinity: a required term", pod.apart_from_pods));
+  RETURN_IF_ERROR(
+      writer.Add("beside", "spec.affinity.podAffinity: a required term", pod.beside_pods));
+  writer.Add(pod.spread);
+  return std::move(writer).Finish();
+}
+
+}  // namespace fluxqueue::kubernetes

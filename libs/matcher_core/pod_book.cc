@@ -1,0 +1,355 @@
+#include "libs/matcher_core/pod_book.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "libs/graph/levels.h"
+#include "libs/graph/planned_end.h"
+#include "libs/matcher_core/windows.h"
+#include "libs/model/rules.h"
+
+namespace fluxqueue::matcher_core {
+namespace {
+
+using graph::PodRule;
+using graph::PodRules;
+using graph::SpreadRule;
+using Time = std::pair<int64_t, int64_t>;
+
+// Each is a look at every node; more are put together, until the last of them ends.
+constexpr size_t kMostEnds = 16;
+
+Time TimeOf(const graph::Placement& placement, int64_t from_s, int64_t end_s) {
+  return {from_s, placement.duration_s == 0 ? kNeverOver : end_s};
+}
+
+bool AreSelected(const LabelMap& labels, const std::vector<PodRule>& by_all) {
+  return std::all_of(by_all.begin(), by_all.end(), [&labels](const PodRule& rule) {
+    return rule.pods.Selects(labels);
+  });
+}
+
+}  // namespace
+
+bool IsPlacedOneByOne(const graph::Jobspec& jobspec) {
+  constexpr std::string_view kHostname = "kubernetes.io/hostname";
+  const PodRules& own = jobspec.pods;
+  if (jobspec.slots == 1 || own.AreNone()) return false;
+  const auto selects_own = [&own](const auto& rule) { return rule.pods.Selects(own.labels); };
+  return std::any_of(own.beside.begin(), own.beside.end(), selects_own) ||
+         std::any_of(own.spread.begin(), own.spread.end(), selects_own) ||
+         std::any_of(own.apart.begin(), own.apart.end(), [&](const PodRule& rule) {
+           return selects_own(rule) && !(jobspec.one_per_node && rule.key == kHostname);
+         });
+}
+
+PodBook::PodBook(const View& view, int64_t now_s) : view_(view), now_s_(now_s) {}
+
+std::shared_ptr<const PodBook::Closures> PodBook::ClosuresFor(
+    const graph::Jobspec& jobspec, const std::vector<AllocationKey>& behind, uint32_t queue) {
+  const PodRules& own = jobspec.pods;
+  Space* space = SpaceOf(own.space, !own.AreNone());
+  if (space == nullptr) return nullptr;
+  if (IsOneTooMany(own, queue)) {
+    return ToClosures({{{now_s_, kNeverOver}, {std::vector<bool>(nodes_.size(), true), {}}}});
+  }
+  const std::array<uint64_t, 3> at = {changes_, view_.promises.revision(), behind.size()};
+  Known& known = known_[own.space + '\n' + own.labels_signature + '\n' + jobspec.shape];
+  if (known.at != at || known.closures == nullptr) {
+    known = {at, MakeClosures(jobspec, behind, *space)};
+  }
+  return known.closures->all.empty() ? nullptr : known.closures;
+}
+
+std::shared_ptr<const PodBook::Closures> PodBook::MakeClosures(
+    const graph::Jobspec& jobspec, const std::vector<AllocationKey>& behind, const Space& space) {
+  const PodRules& own = jobspec.pods;
+  Closed closed;
+  if (own.apart.empty()) {
+    for (const Kind* kind : space.ruled) KeepApart(own, *kind, &closed);
+  } else {
+    for (const auto& [name, kind] : space.kinds) KeepApart(own, kind, &closed);
+  }
+  KeepApartFromPromised(own, behind, &closed);
+  if (!own.beside.empty()) KeepBeside(own, space, &closed);
+  for (const SpreadRule& rule : own.spread) Spread(jobspec, rule, space, &closed);
+  return ToClosures(closed);
+}
+
+bool PodBook::IsOneTooMany(const PodRules& own, uint32_t queue) {
+  if (own.AreNone()) return false;
+  std::set<std::string>& kinds = looked_at_[queue];
+  std::string kind = own.space + '\n' + own.labels_signature + '\n' + own.signature;
+  if (kinds.contains(kind)) return false;
+  if (kinds.size() >= kMostKinds) return true;
+  kinds.insert(std::move(kind));
+  return false;
+}
+
+void PodBook::Changed(const std::string& job_id) {
+  for (const auto& [name, space] : spaces_) {
+    const auto known = space->of_job.find(job_id);
+    if (known == space->of_job.end()) continue;
+    known->second->jobs.erase(job_id);
+    space->of_job.erase(known);
+    ++changes_;
+  }
+  for (auto spec = view_.specs.map().lower_bound(SpecKey(job_id, 0));
+       spec != view_.specs.map().end() && spec->first.first == job_id;
+       ++spec) {
+    if (spec->second.jobspec == nullptr) continue;
+    const PodRules& pods = spec->second.jobspec->pods;
+    const auto space = spaces_.find(pods.space);
+    if (space == spaces_.end() || (pods.AreNone() && !space->second->is_whole)) continue;
+    Add(job_id, pods, space->second.get());
+    ++changes_;
+  }
+}
+
+PodBook::Space* PodBook::SpaceOf(const std::string& name, bool whole) {
+  if (!view_.ruled.HaveAny(name) && !view_.nodes.ForeignHaveRules(name)) return nullptr;
+  if (!model::HasRules(view_.state.config().rules(), model::kPodRules)) return nullptr;
+  const auto [known, is_new] = spaces_.try_emplace(name);
+  if (is_new) {
+    if (nodes_.empty()) {
+      nodes_ = view_.engine.Nodes();
+      for (size_t i = 0; i < nodes_.size(); ++i) by_name_.emplace(nodes_[i].name, i);
+    }
+    known->second = std::make_unique<Space>();
+    const auto& keys = view_.ruled.keys.map();
+    for (auto key = keys.lower_bound({name, SpecKey()});
+         key != keys.end() && key->first.first == name;
+         ++key) {
+      const SpecKey& spec = key->first.second;
+      Add(spec.first, view_.specs.Find(spec)->jobspec->pods, known->second.get());
+    }
+    AddForeign(name, known->second.get());
+  }
+  Space* space = known->second.get();
+  if (!whole || space->is_whole) return space;
+  space->is_whole = true;
+  for (const auto& [key, spec] : view_.specs.map()) {
+    if (spec.jobspec == nullptr) continue;
+    const PodRules& pods = spec.jobspec->pods;
+    if (pods.space == name && pods.AreNone()) Add(key.first, pods, space);
+  }
+  return space;
+}
+
+PodBook::Kind* PodBook::KindOf(const PodRules& pods, Space* space) {
+  Kind& kind = space->kinds[pods.labels_signature + '\n' + pods.signature];
+  if (kind.pods == nullptr) {
+    kind.pods = &pods;
+    if (!pods.apart.empty()) space->ruled.push_back(&kind);
+  }
+  return &kind;
+}
+
+void PodBook::Add(const std::string& job_id, const PodRules& pods, Space* space) {
+  std::vector<Held> held;
+  for (const AllocationKey& key : view_.engine.KeysOf(job_id)) {
+    const graph::Placement& placement = *view_.engine.Find(key);
+    const int64_t until_s = TimeOf(placement, now_s_, PlannedEnd(placement, now_s_)).second;
+    for (const graph::PlacedSlot& slot : placement.slots) {
+      const auto node = by_name_.find(slot.node);
+      if (!slot.released && node != by_name_.end()) held.push_back({node->second, until_s});
+    }
+  }
+  if (held.empty()) return;
+  Kind* kind = KindOf(pods, space);
+  kind->jobs[job_id] = std::move(held);
+  space->of_job[job_id] = kind;
+}
+
+void PodBook::AddForeign(const std::string& name, Space* space) {
+  const NodeBook::ForeignByNode* by_node = view_.nodes.ForeignIn(name);
+  if (by_node == nullptr) return;
+  for (const auto& [where, all] : *by_node) {
+    const auto node = by_name_.find(where);
+    if (node == by_name_.end()) continue;
+    for (const NodeBook::ForeignPods& foreign : all) {
+      std::vector<Held>& held = KindOf(foreign.pods, space)->jobs[""];
+      held.insert(held.end(), foreign.count, {node->second, kNeverOver});
+    }
+  }
+}
+
+const PodBook::Domains& PodBook::DomainsOf(const std::string& key) {
+  const auto [known, is_new] = domains_.try_emplace(key);
+  Domains& domains = known->second;
+  if (!is_new) return domains;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const std::string* value = graph::LabelOf(nodes_[i], key);
+    Domain* domain = value == nullptr ? nullptr : &domains.by_value[*value];
+    if (domain != nullptr) domain->push_back(i);
+    domains.of_node.push_back(domain);
+  }
+  return domains;
+}
+
+void PodBook::Close(const std::string& key, size_t node, Time time, Closed* closed) {
+  const Domain* domain = DomainsOf(key).of_node[node];
+  if (domain == nullptr) return;
+  ClosedNodes& then =
+      closed->try_emplace(time, ClosedNodes{std::vector<bool>(nodes_.size()), {}}).first->second;
+  if (!then.domains.insert(domain).second) return;
+  for (const size_t each : *domain) then.nodes[each] = true;
+}
+
+std::vector<bool>& PodBook::ClosedFromNowOn(Closed* closed) const {
+  const Time time(now_s_, kNeverOver);
+  return closed->try_emplace(time, ClosedNodes{std::vector<bool>(nodes_.size()), {}})
+      .first->second.nodes;
+}
+
+void PodBook::CloseBetween(
+    const PodRules& own, const PodRules& other, size_t node, Time time, Closed* closed) {
+  for (const PodRule& rule : own.apart) {
+    if (rule.pods.Selects(other.labels)) Close(rule.key, node, time, closed);
+  }
+  for (const PodRule& rule : other.apart) {
+    if (rule.pods.Selects(own.labels)) Close(rule.key, node, time, closed);
+  }
+}
+
+void PodBook::KeepApart(const PodRules& own, const Kind& kind, Closed* closed) {
+  // By label, the rules that are between these two.
+  std::set<std::string> keys;
+  for (const PodRule& rule : own.apart) {
+    if (rule.pods.Selects(kind.pods->labels)) keys.insert(rule.key);
+  }
+  for (const PodRule& rule : kind.pods->apart) {
+    if (rule.pods.Selects(own.labels)) keys.insert(rule.key);
+  }
+  if (keys.empty()) return;
+  for (const auto& [job_id, slots] : kind.jobs) {
+    for (const Held& slot : slots) {
+      for (const std::string& key : keys) Close(key, slot.node, {now_s_, slot.until_s}, closed);
+    }
+  }
+}
+
+void PodBook::KeepApartFromPromised(const PodRules& own,
+                                    const std::vector<AllocationKey>& behind,
+                                    Closed* closed) {
+  for (const auto& [key, placement] : view_.promises.map()) {
+    if (std::find(behind.begin(), behind.end(), key) != behind.end()) continue;
+    const Spec* spec = view_.specs.Find(SpecKey(key.job_id, key.part));
+    if (spec == nullptr || spec->jobspec == nullptr) continue;
+    const PodRules& other = spec->jobspec->pods;
+    if (&other == &own || other.space != own.space) continue;
+    const Time time =
+        TimeOf(placement, placement.start_s, placement.start_s + placement.duration_s);
+    if (time.second <= now_s_) continue;
+    for (const graph::PlacedSlot& slot : placement.slots) {
+      const auto node = by_name_.find(slot.node);
+      if (node != by_name_.end()) CloseBetween(own, other, node->second, time, closed);
+    }
+  }
+}
+
+void PodBook::KeepBeside(const PodRules& own, const Space& space, Closed* closed) {
+  std::vector<bool> open(nodes_.size(), true);
+  std::vector<size_t> selected;
+  for (const auto& [name, kind] : space.kinds) {
+    if (!AreSelected(kind.pods->labels, own.beside)) continue;
+    for (const auto& [job_id, slots] : kind.jobs) {
+      for (const Held& slot : slots) selected.push_back(slot.node);
+    }
+  }
+  const bool is_first = selected.empty() && AreSelected(own.labels, own.beside);
+  for (const PodRule& rule : own.beside) {
+    const Domains& domains = DomainsOf(rule.key);
+    std::set<const Domain*> with_pods;
+    for (const size_t node : selected) with_pods.insert(domains.of_node[node]);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const Domain* domain = domains.of_node[i];
+      if (domain == nullptr || (!is_first && !with_pods.contains(domain))) open[i] = false;
+    }
+  }
+  std::vector<bool>& nodes = ClosedFromNowOn(closed);
+  for (size_t i = 0; i < nodes_.size(); ++i) nodes[i] = nodes[i] || !open[i];
+}
+
+void PodBook::Spread(const graph::Jobspec& jobspec,
+                     const SpreadRule& rule,
+                     const Space& space,
+                     Closed* closed) {
+  const PodRules& own = jobspec.pods;
+  // Kubernetes counts on nodes that have the labels of all these rules.
+  const auto counts_on = [&](size_t node) {
+    const graph::NodeSpec& spec = nodes_[node];
+    return std::all_of(own.spread.begin(),
+                       own.spread.end(),
+                       [&](const SpreadRule& each) {
+                         return DomainsOf(each.key).of_node[node] != nullptr;
+                       }) &&
+           (!rule.heeds_constraint || jobspec.constraint.Matches(spec)) &&
+           (!rule.heeds_taints ||
+            graph::FirstUntolerated(spec.taints, jobspec.tolerations, /*lasting=*/false) ==
+                nullptr);
+  };
+  const Domains& domains = DomainsOf(rule.key);
+  std::map<const Domain*, int64_t> pods;
+  std::vector<bool> counts(nodes_.size());
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    counts[i] = counts_on(i);
+    if (counts[i]) pods.try_emplace(domains.of_node[i], 0);
+  }
+  // kube-scheduler counts nothing by an empty selector, and the pod itself all the same.
+  const bool counts_none = rule.pods == LabelSelector();
+  for (const auto& [name, kind] : space.kinds) {
+    if (counts_none || !rule.pods.Selects(kind.pods->labels)) continue;
+    for (const auto& [job_id, slots] : kind.jobs) {
+      for (const Held& slot : slots) {
+        if (counts[slot.node]) ++pods[domains.of_node[slot.node]];
+      }
+    }
+  }
+  int64_t fewest = std::ssize(pods) < rule.domains ? 0 : std::numeric_limits<int64_t>::max();
+  for (const auto& [domain, number] : pods) fewest = std::min(fewest, number);
+  const int64_t more = rule.pods.Selects(own.labels) ? 1 : 0;
+  std::vector<bool>& nodes = ClosedFromNowOn(closed);
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    // A domain none of whose nodes counts has none of the pods.
+    const auto here = pods.find(domains.of_node[i]);
+    const int64_t number = here == pods.end() ? 0 : here->second;
+    const bool is_full = !pods.empty() && number + more - fewest > rule.skew;
+    if (domains.of_node[i] == nullptr || is_full) nodes[i] = true;
+  }
+}
+
+std::shared_ptr<const PodBook::Closures> PodBook::ToClosures(const Closed& closed) const {
+  const size_t together = (closed.size() + kMostEnds - 1) / kMostEnds;
+  auto closures = std::make_shared<Closures>();
+  for (auto next = closed.begin(); next != closed.end();) {
+    std::vector<bool> nodes(nodes_.size(), false);
+    Time time = next->first;
+    for (size_t i = 0; i < together && next != closed.end(); ++i, ++next) {
+      time.second = std::max(time.second, next->first.second);
+      for (size_t node = 0; node < nodes.size(); ++node) {
+        nodes[node] = nodes[node] || next->second.nodes[node];
+      }
+    }
+    std::vector<graph::IdRange> ranks;
+    for (size_t node = 0; node < nodes.size(); ++node) {
+      if (!nodes[node]) continue;
+      const auto ordinal = static_cast<int64_t>(nodes_[node].ordinal);
+      if (!ranks.empty() && ranks.back().second + 1 == ordinal) {
+        ranks.back().second = ordinal;
+      } else {
+        ranks.emplace_back(ordinal, ordinal);
+      }
+    }
+    if (ranks.empty()) continue;
+    const auto& closure = closures->all.emplace_back(
+        graph::Closure{graph::Constraint::IsAnyRank(std::move(ranks)), time.first, time.second});
+    closures->text += fmt::format("\n{} {} {}", time.first, time.second, closure.nodes.ToString());
+  }
+  return closures;
+}
+
+}  // namespace fluxqueue::matcher_core

@@ -1,0 +1,146 @@
+// Rules between pods (libs/graph/pod_rules.h) as nodes that are closed to a candidate.
+//
+// A domain of a rule is the nodes that have one value of its label. What counts are the slots that
+// jobs of the candidate's namespace hold, and those that they were promised, where they are ahead
+// of it:
+//
+//   apart   closed: the domains of pods that the rule selects, until these are given back; and of
+//           those that have such a rule which selects the candidate's pods
+//   beside  open: the domains of pods that all these rules select. Where there are none, and they
+//           select the candidate's own pods, it is the first: every domain is open
+//   spread  closed: the domains that have `skew` more of the pods than the one that has the
+//           fewest, once there was one more
+//
+// A node without the label is closed by `beside` and `spread`. These two say what is so now, and
+// not when it ends: by them nothing can be promised.
+//
+// A job's own pods count, too. So where a job has rules that they must keep among themselves, they
+// are placed one after the other (IsPlacedOneByOne); that no two are on one node, its jobspec says.
+//
+// Pods on the nodes that hold nothing of ours count as those that hold something for ever.
+//
+// To place a pod with rules is a look at all pods of its namespace, but one of its kind is as
+// another while nothing changes. Of one queue kMostKinds kinds are looked at in a cycle; to others
+// all nodes are closed until those have started.
+//
+// Belongs to one cycle.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "libs/graph/closure.h"
+#include "libs/graph/idset.h"
+#include "libs/graph/jobspec.h"
+#include "libs/matcher_core/view.h"
+
+namespace fluxqueue::matcher_core {
+
+// Of pods that differ in their labels or rules.
+inline constexpr size_t kMostKinds = 64;
+
+bool IsPlacedOneByOne(const graph::Jobspec& jobspec);
+
+class PodBook {
+ public:
+  // `now_s`: the cycle's. The view outlives it.
+  PodBook(const View& view, int64_t now_s);
+
+  struct Closures {
+    std::vector<graph::Closure> all;
+    std::string text;  // equal for equal ones
+  };
+  // `behind`: whose promises do not count. `queue`: whose candidate it is. Null: no node is closed.
+  std::shared_ptr<const Closures> ClosuresFor(const graph::Jobspec& jobspec,
+                                              const std::vector<AllocationKey>& behind,
+                                              uint32_t queue);
+  // The job holds other slots than before.
+  void Changed(const std::string& job_id);
+
+ private:
+  struct Held {
+    size_t node = 0;
+    int64_t until_s = 0;
+  };
+  // Equal pods of one namespace, which hold something.
+  struct Kind {
+    const graph::PodRules* pods = nullptr;
+    std::map<std::string, std::vector<Held>> jobs;
+  };
+  // A candidate without rules of its own is one of others' rules alone: it is asked of `ruled`.
+  struct Space {
+    bool is_whole = false;              // else it has those that have rules
+    std::map<std::string, Kind> kinds;  // by labels and rules
+    std::vector<const Kind*> ruled;
+    std::map<std::string, Kind*> of_job;
+  };
+  struct Known {
+    std::array<uint64_t, 3> at{};  // what had changed by then
+    std::shared_ptr<const Closures> closures;
+  };
+  using Domain = std::vector<size_t>;  // its nodes
+  struct Domains {
+    std::map<std::string, Domain> by_value;
+    std::vector<const Domain*> of_node;  // null: it has not the label
+  };
+  struct ClosedNodes {
+    std::vector<bool> nodes;
+    std::set<const Domain*> domains;  // all of whose nodes are
+  };
+  // By when it begins and ends.
+  using Closed = std::map<std::pair<int64_t, int64_t>, ClosedNodes>;
+
+  std::shared_ptr<const Closures> MakeClosures(const graph::Jobspec& jobspec,
+                                               const std::vector<AllocationKey>& behind,
+                                               const Space& space);
+  // Whether those of another kind have to wait for the next cycle.
+  bool IsOneTooMany(const graph::PodRules& own, uint32_t queue);
+  // Null: none there has a rule.
+  Space* SpaceOf(const std::string& name, bool whole);
+  Kind* KindOf(const graph::PodRules& pods, Space* space);
+  void Add(const std::string& job_id, const graph::PodRules& pods, Space* space);
+  void AddForeign(const std::string& name, Space* space);
+  const Domains& DomainsOf(const std::string& key);
+  // The node's domain.
+  void Close(const std::string& key, size_t node, std::pair<int64_t, int64_t> time, Closed* closed);
+  std::vector<bool>& ClosedFromNowOn(Closed* closed) const;
+
+  void KeepApart(const graph::PodRules& own, const Kind& kind, Closed* closed);
+  void KeepApartFromPromised(const graph::PodRules& own,
+                             const std::vector<AllocationKey>& behind,
+                             Closed* closed);
+  void KeepBeside(const graph::PodRules& own, const Space& space, Closed* closed);
+  void Spread(const graph::Jobspec& jobspec,
+              const graph::SpreadRule& rule,
+              const Space& space,
+              Closed* closed);
+  // Each domain that is closed by one of the rules, between pods that have `own` and those of
+  // `other`, of which one is on the node.
+  void CloseBetween(const graph::PodRules& own,
+                    const graph::PodRules& other,
+                    size_t node,
+                    std::pair<int64_t, int64_t> time,
+                    Closed* closed);
+  std::shared_ptr<const Closures> ToClosures(const Closed& closed) const;
+
+  const View& view_;
+  const int64_t now_s_;
+  // Looked up when they are first asked for.
+  std::map<std::string, std::unique_ptr<Space>> spaces_;
+  std::vector<graph::NodeSpec> nodes_;
+  std::map<std::string_view, size_t> by_name_;
+  std::map<std::string, Domains> domains_;  // by label
+  uint64_t changes_ = 0;
+  std::map<std::string, Known> known_;                   // by who asks, and for what
+  std::map<uint32_t, std::set<std::string>> looked_at_;  // by queue: kinds with rules
+};
+
+}  // namespace fluxqueue::matcher_core
