@@ -108,7 +108,6 @@ absl::Status ParsePodOf(const json& pod, PodRules* rules) {
   RETURN_IF_ERROR(CheckSize(pod, path));
   ASSIGN_OR_RETURN(rules->space, Text(pod, "namespace", path));
   ASSIGN_OR_RETURN(rules->labels, ParseLabels(pod, path));
-  rules->labels_signature = Digested(json(rules->labels).dump());
   return absl::OkStatus();
 }
 

@@ -55,7 +55,6 @@ struct SpreadRule {
 struct PodRules {
   std::string space;  // the namespace
   LabelMap labels;
-  std::string labels_signature;  // equal for equal labels
   std::vector<PodRule> apart;
   std::vector<PodRule> beside;
   std::vector<SpreadRule> spread;

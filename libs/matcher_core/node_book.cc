@@ -1,5 +1,6 @@
 #include "libs/matcher_core/node_book.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include <nlohmann/json.hpp>
@@ -88,7 +89,9 @@ void NodeBook::CountForeign(const events::v1::Node& node) {
     if (!pods) continue;
     if (!pods->AreNone()) ++ruled_[pods->space];
     ForeignByNode& space = foreign_[pods->space];
-    space[node.name()].push_back({*std::move(pods), said.count()});
+    // No node runs more.
+    const uint32_t count = std::min<uint32_t>(said.count(), 10'000);
+    space[node.name()].push_back({*std::move(pods), count});
   }
 }
 

@@ -53,11 +53,12 @@ std::shared_ptr<const PodBook::Closures> PodBook::ClosuresFor(
   const PodRules& own = jobspec.pods;
   Space* space = SpaceOf(own.space, !own.AreNone());
   if (space == nullptr) return nullptr;
-  if (IsOneTooMany(own, queue)) {
+  const std::string kind = own.space + '\n' + NameOf(own, *space);
+  if (!own.AreNone() && IsOneTooMany(kind, queue)) {
     return ToClosures({{{now_s_, kNeverOver}, {std::vector<bool>(nodes_.size(), true), {}}}});
   }
   const std::array<uint64_t, 3> at = {changes_, view_.promises.revision(), behind.size()};
-  Known& known = known_[own.space + '\n' + own.labels_signature + '\n' + jobspec.shape];
+  Known& known = known_[kind + '\n' + jobspec.shape];
   if (known.at != at || known.closures == nullptr) {
     known = {at, MakeClosures(jobspec, behind, *space)};
   }
@@ -79,32 +80,32 @@ std::shared_ptr<const PodBook::Closures> PodBook::MakeClosures(
   return ToClosures(closed);
 }
 
-bool PodBook::IsOneTooMany(const PodRules& own, uint32_t queue) {
-  if (own.AreNone()) return false;
+bool PodBook::IsOneTooMany(const std::string& kind, uint32_t queue) {
   std::set<std::string>& kinds = looked_at_[queue];
-  std::string kind = own.space + '\n' + own.labels_signature + '\n' + own.signature;
   if (kinds.contains(kind)) return false;
   if (kinds.size() >= kMostKinds) return true;
-  kinds.insert(std::move(kind));
+  kinds.insert(kind);
   return false;
 }
 
 void PodBook::Changed(const std::string& job_id) {
+  const SpecKey first(job_id, 0);
   for (const auto& [name, space] : spaces_) {
-    const auto known = space->of_job.find(job_id);
-    if (known == space->of_job.end()) continue;
-    known->second->jobs.erase(job_id);
-    space->of_job.erase(known);
-    ++changes_;
+    for (auto known = space->of_job.lower_bound(first);
+         known != space->of_job.end() && known->first.first == job_id;
+         known = space->of_job.erase(known)) {
+      known->second->jobs.erase(known->first);
+      ++changes_;
+    }
   }
-  for (auto spec = view_.specs.map().lower_bound(SpecKey(job_id, 0));
+  for (auto spec = view_.specs.map().lower_bound(first);
        spec != view_.specs.map().end() && spec->first.first == job_id;
        ++spec) {
     if (spec->second.jobspec == nullptr) continue;
     const PodRules& pods = spec->second.jobspec->pods;
     const auto space = spaces_.find(pods.space);
     if (space == spaces_.end() || (pods.AreNone() && !space->second->is_whole)) continue;
-    Add(job_id, pods, space->second.get());
+    Add(spec->first, pods, space->second.get());
     ++changes_;
   }
 }
@@ -112,35 +113,67 @@ void PodBook::Changed(const std::string& job_id) {
 PodBook::Space* PodBook::SpaceOf(const std::string& name, bool whole) {
   if (!view_.ruled.HaveAny(name) && !view_.nodes.ForeignHaveRules(name)) return nullptr;
   if (!model::HasRules(view_.state.config().rules(), model::kPodRules)) return nullptr;
-  const auto [known, is_new] = spaces_.try_emplace(name);
-  if (is_new) {
-    if (nodes_.empty()) {
-      nodes_ = view_.engine.Nodes();
-      for (size_t i = 0; i < nodes_.size(); ++i) by_name_.emplace(nodes_[i].name, i);
-    }
-    known->second = std::make_unique<Space>();
-    const auto& keys = view_.ruled.keys.map();
-    for (auto key = keys.lower_bound({name, SpecKey()});
-         key != keys.end() && key->first.first == name;
-         ++key) {
-      const SpecKey& spec = key->first.second;
-      Add(spec.first, view_.specs.Find(spec)->jobspec->pods, known->second.get());
-    }
-    AddForeign(name, known->second.get());
+  std::unique_ptr<Space>& space = spaces_[name];
+  if (space == nullptr) {
+    space = std::make_unique<Space>();
+    AddRuled(name, space.get());
+    AddForeign(name, space.get());
   }
-  Space* space = known->second.get();
-  if (!whole || space->is_whole) return space;
+  if (!whole || space->is_whole) return space.get();
   space->is_whole = true;
   for (const auto& [key, spec] : view_.specs.map()) {
     if (spec.jobspec == nullptr) continue;
     const PodRules& pods = spec.jobspec->pods;
-    if (pods.space == name && pods.AreNone()) Add(key.first, pods, space);
+    if (pods.space == name && pods.AreNone()) Add(key, pods, space.get());
   }
-  return space;
+  return space.get();
+}
+
+void PodBook::AddRuled(const std::string& name, Space* space) {
+  if (nodes_.empty()) {
+    nodes_ = view_.engine.Nodes();
+    for (size_t i = 0; i < nodes_.size(); ++i) by_name_.emplace(nodes_[i].name, i);
+  }
+  std::vector<std::pair<SpecKey, const PodRules*>> all;
+  const auto& keys = view_.ruled.keys.map();
+  for (auto key = keys.lower_bound({name, SpecKey()});
+       key != keys.end() && key->first.first == name;
+       ++key) {
+    const SpecKey& spec = key->first.second;
+    all.emplace_back(spec, &view_.specs.Find(spec)->jobspec->pods);
+    NoteKeys(*all.back().second, space);
+  }
+  if (const auto* foreign = view_.nodes.ForeignIn(name); foreign != nullptr) {
+    for (const auto& [node, pods] : *foreign) {
+      for (const NodeBook::ForeignPods& each : pods) NoteKeys(each.pods, space);
+    }
+  }
+  for (const auto& [key, pods] : all) Add(key, *pods, space);
+}
+
+void PodBook::NoteKeys(const PodRules& pods, Space* space) {
+  const auto note = [space](const auto& rules) {
+    for (const auto& rule : rules) {
+      for (const auto& [key, value] : rule.pods.labels) space->keys.insert(key);
+      for (const LabelExpression& one : rule.pods.expressions) space->keys.insert(one.key);
+    }
+  };
+  note(pods.apart);
+  note(pods.beside);
+  note(pods.spread);
+}
+
+std::string PodBook::NameOf(const PodRules& pods, const Space& space) {
+  std::string name;
+  for (const std::string& key : space.keys) {
+    const auto label = pods.labels.find(key);
+    if (label != pods.labels.end()) name += fmt::format("{}={},", key, label->second);
+  }
+  return name + pods.signature;
 }
 
 PodBook::Kind* PodBook::KindOf(const PodRules& pods, Space* space) {
-  Kind& kind = space->kinds[pods.labels_signature + '\n' + pods.signature];
+  Kind& kind = space->kinds[NameOf(pods, *space)];
   if (kind.pods == nullptr) {
     kind.pods = &pods;
     if (!pods.apart.empty()) space->ruled.push_back(&kind);
@@ -148,10 +181,11 @@ PodBook::Kind* PodBook::KindOf(const PodRules& pods, Space* space) {
   return &kind;
 }
 
-void PodBook::Add(const std::string& job_id, const PodRules& pods, Space* space) {
+void PodBook::Add(const SpecKey& key, const PodRules& pods, Space* space) {
   std::vector<Held> held;
-  for (const AllocationKey& key : view_.engine.KeysOf(job_id)) {
-    const graph::Placement& placement = *view_.engine.Find(key);
+  for (const AllocationKey& its : view_.engine.KeysOf(key.first)) {
+    if (its.part != key.second) continue;
+    const graph::Placement& placement = *view_.engine.Find(its);
     const int64_t until_s = TimeOf(placement, now_s_, PlannedEnd(placement, now_s_)).second;
     for (const graph::PlacedSlot& slot : placement.slots) {
       const auto node = by_name_.find(slot.node);
@@ -160,8 +194,8 @@ void PodBook::Add(const std::string& job_id, const PodRules& pods, Space* space)
   }
   if (held.empty()) return;
   Kind* kind = KindOf(pods, space);
-  kind->jobs[job_id] = std::move(held);
-  space->of_job[job_id] = kind;
+  kind->jobs[key] = std::move(held);
+  space->of_job[key] = kind;
 }
 
 void PodBook::AddForeign(const std::string& name, Space* space) {
@@ -171,7 +205,7 @@ void PodBook::AddForeign(const std::string& name, Space* space) {
     const auto node = by_name_.find(where);
     if (node == by_name_.end()) continue;
     for (const NodeBook::ForeignPods& foreign : all) {
-      std::vector<Held>& held = KindOf(foreign.pods, space)->jobs[""];
+      std::vector<Held>& held = KindOf(foreign.pods, space)->jobs[SpecKey()];
       held.insert(held.end(), foreign.count, {node->second, kNeverOver});
     }
   }

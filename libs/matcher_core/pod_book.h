@@ -44,7 +44,7 @@
 
 namespace fluxqueue::matcher_core {
 
-// Of pods that differ in their labels or rules.
+// Of pods that differ in their rules, or in labels that some rule asks for.
 inline constexpr size_t kMostKinds = 64;
 
 bool IsPlacedOneByOne(const graph::Jobspec& jobspec);
@@ -70,17 +70,18 @@ class PodBook {
     size_t node = 0;
     int64_t until_s = 0;
   };
-  // Equal pods of one namespace, which hold something.
+  // Pods of one namespace that are alike to all rules there, and hold something.
   struct Kind {
     const graph::PodRules* pods = nullptr;
-    std::map<std::string, std::vector<Held>> jobs;
+    std::map<SpecKey, std::vector<Held>> jobs;
   };
   // A candidate without rules of its own is one of others' rules alone: it is asked of `ruled`.
   struct Space {
     bool is_whole = false;              // else it has those that have rules
-    std::map<std::string, Kind> kinds;  // by labels and rules
+    std::set<std::string> keys;         // of labels that some rule asks for
+    std::map<std::string, Kind> kinds;  // by NameOf
     std::vector<const Kind*> ruled;
-    std::map<std::string, Kind*> of_job;
+    std::map<SpecKey, Kind*> of_job;
   };
   struct Known {
     std::array<uint64_t, 3> at{};  // what had changed by then
@@ -102,11 +103,15 @@ class PodBook {
                                                const std::vector<AllocationKey>& behind,
                                                const Space& space);
   // Whether those of another kind have to wait for the next cycle.
-  bool IsOneTooMany(const graph::PodRules& own, uint32_t queue);
+  bool IsOneTooMany(const std::string& kind, uint32_t queue);
   // Null: none there has a rule.
   Space* SpaceOf(const std::string& name, bool whole);
-  Kind* KindOf(const graph::PodRules& pods, Space* space);
-  void Add(const std::string& job_id, const graph::PodRules& pods, Space* space);
+  static void NoteKeys(const graph::PodRules& pods, Space* space);
+  // Equal for pods that are alike there.
+  static std::string NameOf(const graph::PodRules& pods, const Space& space);
+  static Kind* KindOf(const graph::PodRules& pods, Space* space);
+  void Add(const SpecKey& key, const graph::PodRules& pods, Space* space);
+  void AddRuled(const std::string& name, Space* space);
   void AddForeign(const std::string& name, Space* space);
   const Domains& DomainsOf(const std::string& key);
   // The node's domain.
