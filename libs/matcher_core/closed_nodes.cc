@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "libs/graph/holding.h"
+#include "libs/matcher_core/candidate.h"
 #include "libs/matcher_core/windows.h"
 
 namespace fluxqueue::matcher_core {
@@ -14,7 +15,8 @@ void ClosedNodes::CloseTo(const events::v1::Candidate& candidate,
   const Spec* spec = view_.specs.Find(SpecKey(candidate.job_id(), candidate.part()));
   std::shared_ptr<const PodBook::Closures> by_rules;
   if (spec != nullptr && spec->jobspec != nullptr) {
-    by_rules = pods_.ClosuresFor(*spec->jobspec, reservations_.behind(), candidate.rule());
+    by_rules = pods_.ClosuresFor(
+        KeyOf(candidate), *spec->jobspec, reservations_.behind(), candidate.rule());
   }
   if (told_ && open_windows_ == open && besides_ == besides && by_rules_ == by_rules) return;
   std::vector<graph::Closure> closures = Closures(view_.state, open, now_s_);

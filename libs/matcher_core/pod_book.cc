@@ -49,7 +49,10 @@ bool IsPlacedOneByOne(const graph::Jobspec& jobspec) {
 PodBook::PodBook(const View& view, int64_t now_s) : view_(view), now_s_(now_s) {}
 
 std::shared_ptr<const PodBook::Closures> PodBook::ClosuresFor(
-    const graph::Jobspec& jobspec, const std::vector<AllocationKey>& behind, uint32_t queue) {
+    const AllocationKey& key,
+    const graph::Jobspec& jobspec,
+    const std::vector<AllocationKey>& behind,
+    uint32_t queue) {
   const PodRules& own = jobspec.pods;
   Space* space = SpaceOf(own.space, !own.AreNone());
   if (space == nullptr) return nullptr;
@@ -57,16 +60,21 @@ std::shared_ptr<const PodBook::Closures> PodBook::ClosuresFor(
   if (!own.AreNone() && IsOneTooMany(kind, queue)) {
     return ToClosures({{{now_s_, kNeverOver}, {std::vector<bool>(nodes_.size(), true), {}}}});
   }
+  // Its own promise counts for others, and not for itself.
+  if (view_.promises.Has(key)) return MakeClosures(key, jobspec, behind, *space);
   const std::array<uint64_t, 3> at = {changes_, view_.promises.revision(), behind.size()};
   Known& known = known_[kind + '\n' + jobspec.shape];
-  if (known.at != at || known.closures == nullptr) {
-    known = {at, MakeClosures(jobspec, behind, *space)};
+  if (known.at != at) {
+    known = {at, MakeClosures(key, jobspec, behind, *space)};
   }
-  return known.closures->all.empty() ? nullptr : known.closures;
+  return known.closures;
 }
 
 std::shared_ptr<const PodBook::Closures> PodBook::MakeClosures(
-    const graph::Jobspec& jobspec, const std::vector<AllocationKey>& behind, const Space& space) {
+    const AllocationKey& key,
+    const graph::Jobspec& jobspec,
+    const std::vector<AllocationKey>& behind,
+    const Space& space) {
   const PodRules& own = jobspec.pods;
   Closed closed;
   if (own.apart.empty()) {
@@ -74,7 +82,7 @@ std::shared_ptr<const PodBook::Closures> PodBook::MakeClosures(
   } else {
     for (const auto& [name, kind] : space.kinds) KeepApart(own, kind, &closed);
   }
-  KeepApartFromPromised(own, behind, &closed);
+  KeepApartFromPromised(key, own, behind, &closed);
   if (!own.beside.empty()) KeepBeside(own, space, &closed);
   for (const SpreadRule& rule : own.spread) Spread(jobspec, rule, space, &closed);
   return ToClosures(closed);
@@ -266,15 +274,16 @@ void PodBook::KeepApart(const PodRules& own, const Kind& kind, Closed* closed) {
   }
 }
 
-void PodBook::KeepApartFromPromised(const PodRules& own,
+void PodBook::KeepApartFromPromised(const AllocationKey& its,
+                                    const PodRules& own,
                                     const std::vector<AllocationKey>& behind,
                                     Closed* closed) {
   for (const auto& [key, placement] : view_.promises.map()) {
-    if (std::find(behind.begin(), behind.end(), key) != behind.end()) continue;
+    if (key == its || std::find(behind.begin(), behind.end(), key) != behind.end()) continue;
     const Spec* spec = view_.specs.Find(SpecKey(key.job_id, key.part));
     if (spec == nullptr || spec->jobspec == nullptr) continue;
     const PodRules& other = spec->jobspec->pods;
-    if (&other == &own || other.space != own.space) continue;
+    if (other.space != own.space) continue;
     const Time time =
         TimeOf(placement, placement.start_s, placement.start_s + placement.duration_s);
     if (time.second <= now_s_) continue;
@@ -357,6 +366,7 @@ void PodBook::Spread(const graph::Jobspec& jobspec,
 }
 
 std::shared_ptr<const PodBook::Closures> PodBook::ToClosures(const Closed& closed) const {
+  if (closed.empty()) return nullptr;
   const size_t together = (closed.size() + kMostEnds - 1) / kMostEnds;
   auto closures = std::make_shared<Closures>();
   for (auto next = closed.begin(); next != closed.end();) {

@@ -59,7 +59,8 @@ class PodBook {
     std::string text;  // equal for equal ones
   };
   // `behind`: whose promises do not count. `queue`: whose candidate it is. Null: no node is closed.
-  std::shared_ptr<const Closures> ClosuresFor(const graph::Jobspec& jobspec,
+  std::shared_ptr<const Closures> ClosuresFor(const AllocationKey& key,
+                                              const graph::Jobspec& jobspec,
                                               const std::vector<AllocationKey>& behind,
                                               uint32_t queue);
   // The job holds other slots than before.
@@ -84,7 +85,7 @@ class PodBook {
     std::map<SpecKey, Kind*> of_job;
   };
   struct Known {
-    std::array<uint64_t, 3> at{};  // what had changed by then
+    std::array<uint64_t, 3> at = {UINT64_MAX, 0, 0};  // what had changed by then
     std::shared_ptr<const Closures> closures;
   };
   using Domain = std::vector<size_t>;  // its nodes
@@ -99,7 +100,8 @@ class PodBook {
   // By when it begins and ends.
   using Closed = std::map<std::pair<int64_t, int64_t>, ClosedNodes>;
 
-  std::shared_ptr<const Closures> MakeClosures(const graph::Jobspec& jobspec,
+  std::shared_ptr<const Closures> MakeClosures(const AllocationKey& key,
+                                               const graph::Jobspec& jobspec,
                                                const std::vector<AllocationKey>& behind,
                                                const Space& space);
   // Whether those of another kind have to wait for the next cycle.
@@ -119,7 +121,8 @@ class PodBook {
   std::vector<bool>& ClosedFromNowOn(Closed* closed) const;
 
   void KeepApart(const graph::PodRules& own, const Kind& kind, Closed* closed);
-  void KeepApartFromPromised(const graph::PodRules& own,
+  void KeepApartFromPromised(const AllocationKey& key,
+                             const graph::PodRules& own,
                              const std::vector<AllocationKey>& behind,
                              Closed* closed);
   void KeepBeside(const graph::PodRules& own, const Space& space, Closed* closed);

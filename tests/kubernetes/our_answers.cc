@@ -111,7 +111,8 @@ void OurNodes::SetPod(const graph::Jobspec& jobspec) {
   const std::vector<matcher_core::AllocationKey> plan;
   const matcher_core::View view{pool, state, specs, ruled, book_, promises, plan, *all_};
   const auto closures =
-      matcher_core::PodBook(view, /*now_s=*/0).ClosuresFor(jobspec, /*behind=*/{}, /*queue=*/0);
+      matcher_core::PodBook(view, /*now_s=*/0)
+          .ClosuresFor({.job_id = "pod"}, jobspec, /*behind=*/{}, /*queue=*/0);
   closures_ = closures == nullptr ? std::vector<graph::Closure>() : closures->all;
   all_->SetClosures(closures_);
 }
