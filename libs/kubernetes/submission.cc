@@ -308,6 +308,7 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Job& job,
   ASSIGN_OR_RETURN(const Slots slots, SlotsOf(job, keys));
   const absl::StatusOr<PodSpec> pod = CompleteTemplate(job.pod, context);
   if (!pod.ok()) return Annotate(pod.status(), "pod template");
+  // hint: rules between pods go by labels, as in Kubernetes, and only within the namespace.
   absl::StatusOr<PodDemand> slot = DemandOfPod(*pod, job.meta.namespace_name, job.template_labels);
   if (!slot.ok()) return Annotate(slot.status(), "pod template");
   // A suspend that is not ours is the user's own hold.
@@ -325,6 +326,7 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Pod& pod, uint32_t revision, Pod
   // hint: a user's wishes.
   ASSIGN_OR_RETURN(const UserKeys keys, ParseUserKeys(pod.meta.labels, pod.meta.annotations));
   RETURN_IF_ERROR(CheckIsAJobs(pod, keys));
+  // hint: as above.
   ASSIGN_OR_RETURN(PodDemand slot, DemandOfPod(pod.spec, pod.meta.namespace_name, pod.meta.labels));
   const auto deadline = Deadline(OwnDeadline(pod.meta, pod.spec.active_deadline_s), 0);
   JobSubmitted submitted = Assemble(keys, pod.spec, slot, deadline, Slots());
@@ -338,6 +340,7 @@ absl::StatusOr<GroupMember> MemberOf(const Pod& pod) {
   // hint: a user's wishes.
   ASSIGN_OR_RETURN(member.keys, ParseUserKeys(pod.meta.labels, pod.meta.annotations));
   RETURN_IF_ERROR(CheckIsAJobs(pod, member.keys));
+  // hint: as above.
   ASSIGN_OR_RETURN(member.demand, DemandOfPod(pod.spec, pod.meta.namespace_name, pod.meta.labels));
   member.uid = pod.meta.uid;
   member.name = pod.meta.name;

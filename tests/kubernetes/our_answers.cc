@@ -110,9 +110,8 @@ void OurNodes::SetPod(const graph::Jobspec& jobspec) {
   const matcher_core::PromiseBook promises(&none);
   const std::vector<matcher_core::AllocationKey> plan;
   const matcher_core::View view{pool, state, specs, ruled, book_, promises, plan, *all_};
-  const auto closures =
-      matcher_core::PodBook(view, /*now_s=*/0)
-          .ClosuresFor({.job_id = "pod"}, jobspec, /*behind=*/{}, /*queue=*/0);
+  const auto closures = matcher_core::PodBook(view, /*now_s=*/0)
+                            .ClosuresFor({.job_id = "pod"}, jobspec, /*behind=*/{}, /*queue=*/0);
   closures_ = closures == nullptr ? std::vector<graph::Closure>() : closures->all;
   all_->SetClosures(closures_);
 }

@@ -370,6 +370,7 @@ void Tracker::ObserveJobPod(const Observation& seen, TrackerOutputs* out) {
   if (known != nullptr && !known->row && !known->refusal.empty()) return;
   const absl::StatusOr<kubernetes::Pod> pod = kubernetes::ParsePod(seen.object);
   if (!pod.ok()) return;
+  // hint: rules between pods go by labels, and only within the namespace.
   absl::StatusOr<kubernetes::PodDemand> demand =
       kubernetes::DemandOfPod(pod->spec, pod->meta.namespace_name, pod->meta.labels);
   if (!demand.ok()) return;

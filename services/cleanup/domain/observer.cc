@@ -404,6 +404,7 @@ void Observer::Mind(const std::string& space) {
 }
 
 std::shared_ptr<const Observer::Who> Observer::WhoIs(const kubernetes::Pod& pod) {
+  // hint: rules between pods go by labels, and only within the namespace.
   const auto made = [&pod](const kubernetes::PodSpec& spec) {
     return kubernetes::MakePodRules(spec, pod.meta.namespace_name, pod.meta.labels);
   };
