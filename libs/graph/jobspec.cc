@@ -312,6 +312,10 @@ absl::Status ParseAttributes(const json& attributes, Jobspec* spec) {
   }
   if (const auto pods = system->find("pods"); pods != system->end()) {
     RETURN_IF_ERROR(ParsePodRules(*pods, &spec->pods));
+    if (spec->pods.space.empty()) {
+      return InvalidArgument(
+          "attributes.system.job.pod: is missing; rules between pods are about one namespace");
+    }
   }
   const auto constraints = system->find("constraints");
   if (constraints == system->end()) return absl::OkStatus();

@@ -129,6 +129,8 @@ TEST(Jobspec, RulesBetweenPods) {
        at + R"(.apart[0].pods.expressions[0].op: must be one of DoesNotExist, Exists, In, NotIn)"},
       {Pods(R"({"spread":[{"key":"z",)" + web + R"(,"skew":0}]})", pod),
        at + ".spread[0].skew: must be from 1 to 2147483648, is 0"},
+      {Text(Range("2"), R"({"system":{"pods":)" + apart + "}}"),
+       "attributes.system.job.pod: is missing; rules between pods are about one namespace"},
       {Pods(apart, R"({"labels":{}})"), "attributes.system.job.pod.namespace: is missing"},
       {Pods(R"({"apart":[{"key":")" + std::string(kMaxPodRuleBytes, 'k') + "\"," + web + "}]}",
             pod),

@@ -102,6 +102,27 @@ TEST(GroupTest, UnlikePodsAreOneJobspec) {
   EXPECT_EQ(submission->spec().amounts(1).amount(), 3);
 }
 
+TEST(GroupTest, PodsThatKeepApartByNodeHaveNodesOfTheirOwn) {
+  std::vector<GroupMember> members = {Member("w-00"), Member("w-01")};
+  for (GroupMember& member : members) {
+    member.demand.rules.pod = R"({"labels":{"app":"w"},"namespace":"lab"})";
+    member.demand.rules.rules =
+        R"({"apart":[{"key":"kubernetes.io/hostname","pods":{"labels":{"app":"w"}}}]})";
+    member.demand.rules.one_per_node = true;
+  }
+  PodDemand demand;
+  const auto submission = SubmissionOf("lab", "train", Sorted(members), &demand);
+  ASSERT_TRUE(submission.ok()) << submission.status();
+  const auto jobspec = graph::ParseJobspec(submission->spec().jobspec());
+  ASSERT_TRUE(jobspec.ok()) << jobspec.status();
+  EXPECT_TRUE(jobspec->one_per_node);
+  EXPECT_EQ(jobspec->slots, 2u);
+  members.push_back(Member("lead", 4000));
+  members.back().demand.rules = members[0].demand.rules;
+  EXPECT_THAT(Message(SubmissionOf("lab", "train", Sorted(members), &demand).status()),
+              HasSubstr("cannot be kept together with pods that ask for different amounts"));
+}
+
 TEST(GroupTest, ItsIdIsMadeOfItsPods) {
   const std::vector<GroupMember> members = {Member("a"), Member("b")};
   const std::string id = GroupJobId(Sorted(members));

@@ -91,7 +91,10 @@ std::string MakeJobspec(const PodDemand& demand,
     const PodSet& set = demand.sets[i];
     const std::string label = i == 0 ? "pod" : fmt::format("pod{}", i);
     const std::string comma = i == 0 ? "" : ",";
-    resources += comma + SlotsText(label, fmt::format("{}", set.slots), set.requests);
+    const std::string of_set = fmt::format("{}", set.slots);
+    const bool one_per_node = demand.rules.one_per_node && demand.sets.size() == 1 && set.slots > 1;
+    resources += comma + (one_per_node ? Below("node", of_set, SlotsText(label, "1", set.requests))
+                                       : SlotsText(label, of_set, set.requests));
     tasks += comma + TaskText(label);
   }
   if (!topology.required.empty()) {

@@ -15,8 +15,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kHostname = "kubernetes.io/hostname";
-// Each Job's pods have one of their own: no rule can name it before it is there.
-constexpr std::string_view kUidLabels[] = {"controller-uid", "batch.kubernetes.io/controller-uid"};
+// Of the labels that the rules of one pod ask for.
+constexpr size_t kMaxKeys = 64;
 
 // The pods have the value that this one has under the key, or any other.
 void Restrict(LabelSelector* selector,
@@ -76,7 +76,7 @@ class Writer {
         made_.among_own = true;
       }
       rules_[kind].push_back({{"key", term.topology_key}, {"pods", ToJson(selector)}});
-      ++count_;
+      Count(selector);
     }
     return absl::OkStatus();
   }
@@ -92,16 +92,12 @@ class Writer {
                                   {"domains", term.min_domains},
                                   {"affinity", term.heeds_affinity},
                                   {"taints", term.heeds_taints}});
-      ++count_;
+      Count(selector);
     }
   }
 
   absl::StatusOr<PodRules> Finish() && {
-    StringMap labels = labels_;
-    for (const std::string_view key : kUidLabels) {
-      if (const auto found = labels.find(key); found != labels.end()) labels.erase(found);
-    }
-    made_.pod = JsonText({{"namespace", space_}, {"labels", labels}});
+    made_.pod = JsonText({{"namespace", space_}, {"labels", labels_}});
     RETURN_IF_ERROR(CheckBytes("metadata.labels", made_.pod));
     if (count_ == 0) return std::move(made_);
     if (count_ > kMaxPodRules) {
@@ -111,12 +107,24 @@ class Writer {
           count_,
           kMaxPodRules);
     }
+    if (keys_ > kMaxKeys) {
+      return InvalidArgument(
+          "spec.affinity, spec.topologySpreadConstraints: the required rules between pods ask for "
+          "{} labels; allowed are at most {}",
+          keys_,
+          kMaxKeys);
+    }
     made_.rules = JsonText(rules_);
     RETURN_IF_ERROR(CheckBytes("spec.affinity, spec.topologySpreadConstraints", made_.rules));
     return std::move(made_);
   }
 
  private:
+  void Count(const LabelSelector& selector) {
+    ++count_;
+    keys_ += selector.labels.size() + selector.expressions.size();
+  }
+
   static absl::Status CheckBytes(std::string_view what, const std::string& text) {
     if (text.size() <= kMaxPodRuleBytes) return absl::OkStatus();
     return InvalidArgument("{}: have {} bytes in the jobspec; allowed are at most {}",
@@ -130,6 +138,7 @@ class Writer {
   PodRules made_;
   json rules_ = json::object();
   size_t count_ = 0;
+  size_t keys_ = 0;
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ std::string Refusal(const PodSpec& pod) {
 
 TEST(PodRulesTest, APodWithoutRulesSaysWhoItIs) {
   const PodRules rules = Made(PodSpec());
-  EXPECT_EQ(rules.pod, R"({"labels":{"app":"web"},"namespace":"lab"})");
+  EXPECT_EQ(rules.pod, R"({"labels":{"app":"web","controller-uid":"u-1"},"namespace":"lab"})");
   EXPECT_EQ(rules.rules, "");
   EXPECT_FALSE(rules.one_per_node);
   EXPECT_FALSE(rules.among_own);
@@ -101,6 +101,11 @@ TEST(PodRulesTest, TooManyRulesAndTooLongOnesAreRefused) {
   EXPECT_EQ(Refusal(many),
             "spec.affinity, spec.topologySpreadConstraints: have 17 required rules between pods; "
             "allowed are at most 16");
+  PodSpec wide;
+  LabelSelector selector;
+  for (int i = 0; i < 65; ++i) selector.labels[std::to_string(i)] = "x";
+  wide.apart_from_pods = {By("zone", selector)};
+  EXPECT_NE(Refusal(wide).find("ask for 65 labels; allowed are at most 64"), std::string::npos);
   PodSpec large;
   large.spread = {{.pods = LabelSelector{.expressions = {{"a", "In", {std::string(20'000, 'x')}}}},
                    .topology_key = "zone"}};

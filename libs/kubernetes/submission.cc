@@ -176,6 +176,8 @@ events::v1::Dependency::Condition ToProto(scheduling::Condition condition) {
   return events::v1::Dependency::CONDITION_UNSPECIFIED;
 }
 
+constexpr uint32_t kMostPlacedOneByOne = 256;
+
 // The engine places all slots of a job at once; where its pods have rules among themselves, they
 // are placed one after the other.
 absl::Status CheckRules(const UserKeys& keys, const PodDemand& demand, const Slots& slots) {
@@ -191,6 +193,9 @@ absl::Status CheckRules(const UserKeys& keys, const PodDemand& demand, const Slo
     return refuse("pods that ask for different amounts");
   }
   if (!rules.among_own) return absl::OkStatus();
+  if (slots.most > kMostPlacedOneByOne) {
+    return refuse(fmt::format("more than {} pods", kMostPlacedOneByOne));
+  }
   if (slots.least != 0) return refuse(kMinSlotsKey);
   if (keys.topology) return refuse(kTopologyKey);
   return absl::OkStatus();

@@ -1,7 +1,8 @@
 #include "libs/matcher_core/closed_nodes.h"
 
-#include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "libs/graph/holding.h"
 #include "libs/matcher_core/candidate.h"
@@ -40,15 +41,9 @@ void ClosedNodes::CloseTo(const events::v1::Candidate& candidate,
   by_rules_ = std::move(by_rules);
 }
 
-uint32_t ClosedNodes::ClosedByRules() const {
-  if (by_rules_ == nullptr) return 0;
-  const std::vector<graph::NodeSpec> nodes = engine_.Nodes();
-  return static_cast<uint32_t>(std::count_if(nodes.begin(), nodes.end(), [&](const auto& node) {
-    return std::any_of(
-        by_rules_->all.begin(), by_rules_->all.end(), [&](const graph::Closure& closure) {
-          return closure.Meets(now_s_, now_s_ + 1) && closure.nodes.Matches(node);
-        });
-  }));
+void ClosedNodes::Prepare(const events::v1::Candidate& candidate) {
+  const Spec* spec = view_.specs.Find(SpecKey(candidate.job_id(), candidate.part()));
+  if (spec != nullptr && spec->jobspec != nullptr) pods_.Prepare(spec->jobspec->pods);
 }
 
 std::string ClosedNodes::RefusedAs(const graph::Jobspec& jobspec,
@@ -56,6 +51,11 @@ std::string ClosedNodes::RefusedAs(const graph::Jobspec& jobspec,
   std::string as = jobspec.shape;
   for (const std::string& window : candidate.windows()) as += "\n" + window;
   if (by_rules_ != nullptr) as += by_rules_->text;
+  // What it has to keep among its own pods depends on who they are.
+  if (IsPlacedOneByOne(jobspec)) {
+    as += "\n" + jobspec.pods.space;
+    for (const auto& [key, value] : jobspec.pods.labels) as += fmt::format("\n{}={}", key, value);
+  }
   return as;
 }
 

@@ -39,6 +39,13 @@ class ClosedNodes {
   // `besides`: nodes that it does not take either.
   void CloseTo(const events::v1::Candidate& candidate, std::vector<std::string> besides = {});
 
+  // Before anything is tried: what runs is looked at as it is.
+  void Prepare(const events::v1::Candidate& candidate);
+  // Nodes that are beside that one to pods of the jobspec that are to be beside each other; none:
+  // they need not be.
+  std::vector<std::string> DomainBeside(const graph::Jobspec& jobspec, const std::string& node) {
+    return pods_.DomainBeside(jobspec.pods, node);
+  }
   // The job holds other slots than before.
   void Changed(const std::string& job_id) { pods_.Changed(job_id); }
   // Those of CloseTo's that rules between pods have closed.
@@ -47,7 +54,7 @@ class ClosedNodes {
     return by_rules_->all;
   }
   // How many nodes are so now.
-  uint32_t ClosedByRules() const;
+  uint32_t ClosedByRules() const { return by_rules_ == nullptr ? 0 : by_rules_->nodes_now; }
   // What is refused to the one at hand is refused to all to whom the same nodes are closed and that
   // ask for the same.
   std::string RefusedAs(const graph::Jobspec& jobspec,

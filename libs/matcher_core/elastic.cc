@@ -70,7 +70,7 @@ bool Elastic::Take(const Candidate& candidate,
     // What has no time left, or holds other slots by now, tells nothing of those that have.
     const bool full = chunk == 1 && left_s > 0 &&
                       engine_.Find(key)->groups[0].request == jobspec.groups[0].request;
-    if (full) refusals_.NoMore(one, left_s);
+    if (full) refusals_.NoMore(closed_.RefusedAs(graph::WithSlots(jobspec, 1), candidate), left_s);
     chunk /= 2;
   }
   return any;

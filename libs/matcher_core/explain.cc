@@ -26,8 +26,12 @@ Explainer::Why Explainer::Explain(const events::v1::Candidate& candidate,
       view_.engine.Explain(jobspec, is_short ? graph::Wording::kShort : graph::Wording::kFull);
   std::string sentence = Sentence(candidate, jobspec, why, never);
   uint64_t slots_now = why.slots_now;
-  if (const uint32_t closed = never ? 0 : closed_.ClosedByRules(); closed > 0) {
-    slots_now = std::min<uint64_t>(slots_now, jobspec.slots - 1);
+  const uint32_t closed = never ? 0 : closed_.ClosedByRules();
+  const bool is_of_rules = closed > 0 || (!never && IsPlacedOneByOne(jobspec));
+  if (is_of_rules) slots_now = std::min<uint64_t>(slots_now, jobspec.slots - 1);
+  if (is_of_rules && closed == 0) {
+    sentence += "; its pods do not fit by the rules that they have between each other";
+  } else if (closed > 0) {
     sentence += fmt::format(
         "; rules between pods (affinity, anti-affinity, spread) close {} of the {} nodes to it",
         closed,

@@ -54,16 +54,20 @@ std::shared_ptr<const PodBook::Closures> PodBook::ClosuresFor(
     const std::vector<AllocationKey>& behind,
     uint32_t queue) {
   const PodRules& own = jobspec.pods;
-  Space* space = SpaceOf(own.space, !own.AreNone());
+  const Space* space = SpaceOf(own.space, /*whole=*/false);
   if (space == nullptr) return nullptr;
   const std::string kind = own.space + '\n' + NameOf(own, *space);
-  if (!own.AreNone() && IsOneTooMany(kind, queue)) {
-    return ToClosures({{{now_s_, kNeverOver}, {std::vector<bool>(nodes_.size(), true), {}}}});
+  if (!own.AreNone() && IsOneTooMany(kind, queue, own.space)) {
+    Share all;
+    for (size_t i = 0; i < nodes_.size(); ++i) all.nodes.push_back(i);
+    return ToClosures({{{now_s_, kNeverOver}, std::move(all)}});
   }
+  if (!own.AreNone()) SpaceOf(own.space, /*whole=*/true);
   // Its own promise counts for others, and not for itself.
   if (view_.promises.Has(key)) return MakeClosures(key, jobspec, behind, *space);
-  const std::array<uint64_t, 3> at = {changes_, view_.promises.revision(), behind.size()};
-  Known& known = known_[kind + '\n' + jobspec.shape];
+  const std::array<uint64_t, 3> at = {space->changes, view_.promises.revision(), behind.size()};
+  // Which nodes count for a spread is said by the rest of the jobspec.
+  Known& known = known_[own.spread.empty() ? kind : kind + '\n' + jobspec.shape];
   if (known.at != at) {
     known = {at, MakeClosures(key, jobspec, behind, *space)};
   }
@@ -88,8 +92,8 @@ std::shared_ptr<const PodBook::Closures> PodBook::MakeClosures(
   return ToClosures(closed);
 }
 
-bool PodBook::IsOneTooMany(const std::string& kind, uint32_t queue) {
-  std::set<std::string>& kinds = looked_at_[queue];
+bool PodBook::IsOneTooMany(const std::string& kind, uint32_t queue, const std::string& space) {
+  std::set<std::string>& kinds = looked_at_[{queue, space}];
   if (kinds.contains(kind)) return false;
   if (kinds.size() >= kMostKinds) return true;
   kinds.insert(kind);
@@ -103,7 +107,7 @@ void PodBook::Changed(const std::string& job_id) {
          known != space->of_job.end() && known->first.first == job_id;
          known = space->of_job.erase(known)) {
       known->second->jobs.erase(known->first);
-      ++changes_;
+      ++space->changes;
     }
   }
   for (auto spec = view_.specs.map().lower_bound(first);
@@ -114,7 +118,7 @@ void PodBook::Changed(const std::string& job_id) {
     const auto space = spaces_.find(pods.space);
     if (space == spaces_.end() || (pods.AreNone() && !space->second->is_whole)) continue;
     Add(spec->first, pods, space->second.get());
-    ++changes_;
+    ++space->second->changes;
   }
 }
 
@@ -135,6 +139,23 @@ PodBook::Space* PodBook::SpaceOf(const std::string& name, bool whole) {
     if (pods.space == name && pods.AreNone()) Add(key, pods, space.get());
   }
   return space.get();
+}
+
+void PodBook::Prepare(const PodRules& pods) {
+  SpaceOf(pods.space, !pods.AreNone());
+}
+
+std::vector<std::string> PodBook::DomainBeside(const PodRules& own, const std::string& node) {
+  std::vector<std::string> names;
+  const auto its = by_name_.find(node);
+  const auto rule = std::find_if(own.beside.begin(), own.beside.end(), [&own](const auto& each) {
+    return each.pods.Selects(own.labels);
+  });
+  if (its == by_name_.end() || rule == own.beside.end()) return names;
+  const Domain* domain = DomainsOf(rule->key).of_node[its->second];
+  if (domain == nullptr) return names;
+  for (const size_t each : *domain) names.push_back(nodes_[each].name);
+  return names;
 }
 
 void PodBook::AddRuled(const std::string& name, Space* space) {
@@ -173,9 +194,8 @@ void PodBook::NoteKeys(const PodRules& pods, Space* space) {
 
 std::string PodBook::NameOf(const PodRules& pods, const Space& space) {
   std::string name;
-  for (const std::string& key : space.keys) {
-    const auto label = pods.labels.find(key);
-    if (label != pods.labels.end()) name += fmt::format("{}={},", key, label->second);
+  for (const auto& [key, value] : pods.labels) {
+    if (space.keys.contains(key)) name += fmt::format("{}={},", key, value);
   }
   return name + pods.signature;
 }
@@ -235,16 +255,9 @@ const PodBook::Domains& PodBook::DomainsOf(const std::string& key) {
 void PodBook::Close(const std::string& key, size_t node, Time time, Closed* closed) {
   const Domain* domain = DomainsOf(key).of_node[node];
   if (domain == nullptr) return;
-  ClosedNodes& then =
-      closed->try_emplace(time, ClosedNodes{std::vector<bool>(nodes_.size()), {}}).first->second;
+  Share& then = (*closed)[time];
   if (!then.domains.insert(domain).second) return;
-  for (const size_t each : *domain) then.nodes[each] = true;
-}
-
-std::vector<bool>& PodBook::ClosedFromNowOn(Closed* closed) const {
-  const Time time(now_s_, kNeverOver);
-  return closed->try_emplace(time, ClosedNodes{std::vector<bool>(nodes_.size()), {}})
-      .first->second.nodes;
+  then.nodes.insert(then.nodes.end(), domain->begin(), domain->end());
 }
 
 void PodBook::CloseBetween(
@@ -313,8 +326,10 @@ void PodBook::KeepBeside(const PodRules& own, const Space& space, Closed* closed
       if (domain == nullptr || (!is_first && !with_pods.contains(domain))) open[i] = false;
     }
   }
-  std::vector<bool>& nodes = ClosedFromNowOn(closed);
-  for (size_t i = 0; i < nodes_.size(); ++i) nodes[i] = nodes[i] || !open[i];
+  std::vector<size_t>& nodes = (*closed)[{now_s_, kNeverOver}].nodes;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (!open[i]) nodes.push_back(i);
+  }
 }
 
 void PodBook::Spread(const graph::Jobspec& jobspec,
@@ -355,13 +370,13 @@ void PodBook::Spread(const graph::Jobspec& jobspec,
   int64_t fewest = std::ssize(pods) < rule.domains ? 0 : std::numeric_limits<int64_t>::max();
   for (const auto& [domain, number] : pods) fewest = std::min(fewest, number);
   const int64_t more = rule.pods.Selects(own.labels) ? 1 : 0;
-  std::vector<bool>& nodes = ClosedFromNowOn(closed);
+  std::vector<size_t>& nodes = (*closed)[{now_s_, kNeverOver}].nodes;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     // A domain none of whose nodes counts has none of the pods.
     const auto here = pods.find(domains.of_node[i]);
     const int64_t number = here == pods.end() ? 0 : here->second;
     const bool is_full = !pods.empty() && number + more - fewest > rule.skew;
-    if (domains.of_node[i] == nullptr || is_full) nodes[i] = true;
+    if (domains.of_node[i] == nullptr || is_full) nodes.push_back(i);
   }
 }
 
@@ -369,18 +384,20 @@ std::shared_ptr<const PodBook::Closures> PodBook::ToClosures(const Closed& close
   if (closed.empty()) return nullptr;
   const size_t together = (closed.size() + kMostEnds - 1) / kMostEnds;
   auto closures = std::make_shared<Closures>();
+  std::vector<bool> now(nodes_.size(), false);
   for (auto next = closed.begin(); next != closed.end();) {
     std::vector<bool> nodes(nodes_.size(), false);
     Time time = next->first;
     for (size_t i = 0; i < together && next != closed.end(); ++i, ++next) {
+      // An end is never put off for ever.
+      if (next->first.second == kNeverOver && time.second != kNeverOver) break;
       time.second = std::max(time.second, next->first.second);
-      for (size_t node = 0; node < nodes.size(); ++node) {
-        nodes[node] = nodes[node] || next->second.nodes[node];
-      }
+      for (const size_t node : next->second.nodes) nodes[node] = true;
     }
     std::vector<graph::IdRange> ranks;
     for (size_t node = 0; node < nodes.size(); ++node) {
       if (!nodes[node]) continue;
+      now[node] = now[node] || time.first <= now_s_;
       const auto ordinal = static_cast<int64_t>(nodes_[node].ordinal);
       if (!ranks.empty() && ranks.back().second + 1 == ordinal) {
         ranks.back().second = ordinal;
@@ -393,6 +410,7 @@ std::shared_ptr<const PodBook::Closures> PodBook::ToClosures(const Closed& close
         graph::Closure{graph::Constraint::IsAnyRank(std::move(ranks)), time.first, time.second});
     closures->text += fmt::format("\n{} {} {}", time.first, time.second, closure.nodes.ToString());
   }
+  closures->nodes_now = static_cast<uint32_t>(std::count(now.begin(), now.end(), true));
   return closures;
 }
 

@@ -20,8 +20,8 @@
 // Pods on the nodes that hold nothing of ours count as those that hold something for ever.
 //
 // To place a pod with rules is a look at all pods of its namespace, but one of its kind is as
-// another while nothing changes. Of one queue kMostKinds kinds are looked at in a cycle; to others
-// all nodes are closed until those have started.
+// another while nothing changes. Of one queue and namespace kMostKinds kinds are looked at in a
+// cycle; to others all nodes are closed until those have started.
 //
 // Belongs to one cycle.
 #pragma once
@@ -56,13 +56,19 @@ class PodBook {
 
   struct Closures {
     std::vector<graph::Closure> all;
-    std::string text;  // equal for equal ones
+    std::string text;        // equal for equal ones
+    uint32_t nodes_now = 0;  // how many nodes are closed now
   };
   // `behind`: whose promises do not count. `queue`: whose candidate it is. Null: no node is closed.
   std::shared_ptr<const Closures> ClosuresFor(const AllocationKey& key,
                                               const graph::Jobspec& jobspec,
                                               const std::vector<AllocationKey>& behind,
                                               uint32_t queue);
+  // What such pods are asked about is looked at now.
+  void Prepare(const graph::PodRules& pods);
+  // The nodes of the domain of that one, by the first rule by which such pods are to be beside
+  // each other; none: there is no such rule, or no such node.
+  std::vector<std::string> DomainBeside(const graph::PodRules& own, const std::string& node);
   // The job holds other slots than before.
   void Changed(const std::string& job_id);
 
@@ -78,7 +84,8 @@ class PodBook {
   };
   // A candidate without rules of its own is one of others' rules alone: it is asked of `ruled`.
   struct Space {
-    bool is_whole = false;              // else it has those that have rules
+    bool is_whole = false;  // else it has those that have rules
+    uint64_t changes = 0;
     std::set<std::string> keys;         // of labels that some rule asks for
     std::map<std::string, Kind> kinds;  // by NameOf
     std::vector<const Kind*> ruled;
@@ -93,19 +100,19 @@ class PodBook {
     std::map<std::string, Domain> by_value;
     std::vector<const Domain*> of_node;  // null: it has not the label
   };
-  struct ClosedNodes {
-    std::vector<bool> nodes;
-    std::set<const Domain*> domains;  // all of whose nodes are
+  struct Share {
+    std::vector<size_t> nodes;        // some more than once
+    std::set<const Domain*> domains;  // all of whose nodes are there
   };
-  // By when it begins and ends.
-  using Closed = std::map<std::pair<int64_t, int64_t>, ClosedNodes>;
+  // What is closed, by when that begins and ends.
+  using Closed = std::map<std::pair<int64_t, int64_t>, Share>;
 
   std::shared_ptr<const Closures> MakeClosures(const AllocationKey& key,
                                                const graph::Jobspec& jobspec,
                                                const std::vector<AllocationKey>& behind,
                                                const Space& space);
   // Whether those of another kind have to wait for the next cycle.
-  bool IsOneTooMany(const std::string& kind, uint32_t queue);
+  bool IsOneTooMany(const std::string& kind, uint32_t queue, const std::string& space);
   // Null: none there has a rule.
   Space* SpaceOf(const std::string& name, bool whole);
   static void NoteKeys(const graph::PodRules& pods, Space* space);
@@ -118,7 +125,6 @@ class PodBook {
   const Domains& DomainsOf(const std::string& key);
   // The node's domain.
   void Close(const std::string& key, size_t node, std::pair<int64_t, int64_t> time, Closed* closed);
-  std::vector<bool>& ClosedFromNowOn(Closed* closed) const;
 
   void KeepApart(const graph::PodRules& own, const Kind& kind, Closed* closed);
   void KeepApartFromPromised(const AllocationKey& key,
@@ -146,9 +152,9 @@ class PodBook {
   std::vector<graph::NodeSpec> nodes_;
   std::map<std::string_view, size_t> by_name_;
   std::map<std::string, Domains> domains_;  // by label
-  uint64_t changes_ = 0;
-  std::map<std::string, Known> known_;                   // by who asks, and for what
-  std::map<uint32_t, std::set<std::string>> looked_at_;  // by queue: kinds with rules
+  std::map<std::string, Known> known_;      // by who asks, and for what
+  // By queue and namespace: kinds with rules.
+  std::map<std::pair<uint32_t, std::string>, std::set<std::string>> looked_at_;
 };
 
 }  // namespace fluxqueue::matcher_core

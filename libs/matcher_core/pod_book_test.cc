@@ -1,4 +1,6 @@
 // Rules between pods, and host ports, by what a core answers.
+#include "libs/matcher_core/pod_book.h"
+
 #include <map>
 #include <set>
 #include <string>
@@ -245,6 +247,65 @@ TEST_F(PodBookTest, TheyCountForEachOtherInTheCycleInWhichTheyStart) {
   EXPECT_EQ(NodesOf("like").size(), 1u);
   EXPECT_THAT(NodesOf("shy"), IsEmpty()) << "there is no node without one of these";
   EXPECT_EQ(NodesOf("friend").size(), 1u);
+}
+
+// The zone where the first of them would go has no room for all.
+TEST_F(PodBookTest, AGangIsBesideItselfWhereAllHaveRoom) {
+  for (const std::string node : {"a1", "a2"}) {
+    Asked fill{.app = "fill", .slots = 6, .constraints = R"({"hostlist":[")" + node + R"("]})"};
+    ASSERT_EQ(Start("fill-" + node, fill).size(), 6u);
+  }
+  const std::vector<std::string> nodes =
+      Start("gang", {.app = "web", .rules = Beside("zone", "web"), .slots = 12});
+  ASSERT_EQ(nodes.size(), 12u) << reason_;
+  for (const std::string& node : nodes) EXPECT_EQ(node[0], 'b');
+}
+
+TEST_F(PodBookTest, NothingIsPromisedByWhereOtherPodsAre) {
+  for (const std::string node : {"a1", "a2", "b1", "b2", "x1"}) {
+    Asked fill{.app = "fill", .slots = 8, .constraints = R"({"hostlist":[")" + node + R"("]})"};
+    ASSERT_EQ(Start("fill-" + node, fill).size(), 8u);
+  }
+  Submit("spread", {.app = "web", .rules = Spread("zone", "web")});
+  Submit("beside", {.app = "web", .rules = Beside("zone", "web")});
+  Submit("plain", {.app = "api"});
+  const auto answer = Ask(Backfill(1,
+                                   {{.job = "spread", .duration_s = 30},
+                                    {.job = "beside", .duration_s = 30},
+                                    {.job = "plain", .duration_s = 30}},
+                                   3));
+  EXPECT_EQ(answer.outcomes(0).kind(), Outcome::KIND_BUSY);
+  EXPECT_EQ(answer.outcomes(1).kind(), Outcome::KIND_BUSY);
+  EXPECT_EQ(answer.outcomes(2).kind(), Outcome::KIND_RESERVED);
+}
+
+// Same rules, same sizes: what one cannot keep among its own pods says nothing of the other's.
+TEST_F(PodBookTest, ARefusalIsOfThosePodsAlone) {
+  const std::string zone_a = R"({"hostlist":["a1"]})";
+  const Asked x{.app = "web", .rules = Apart("zone", "web"), .slots = 2, .constraints = zone_a};
+  const Asked y{.app = "api", .rules = Apart("zone", "web"), .slots = 2, .constraints = zone_a};
+  Submit("x", x);
+  Submit("y", y);
+  const auto answer = Ask(Cycle(1, {"x", "y"}));
+  EXPECT_EQ(answer.outcomes(0).kind(), Outcome::KIND_BUSY);
+  EXPECT_THAT(answer.outcomes(0).reason(),
+              HasSubstr("its pods do not fit by the rules that they have between each other"));
+  EXPECT_EQ(answer.outcomes(1).kind(), Outcome::KIND_ALLOCATED);
+}
+
+// A tenant's many rules are at no cost of others.
+TEST_F(PodBookTest, ManyKindsOfOneNamespaceHoldUpNoOther) {
+  std::vector<std::string> line;
+  for (size_t i = 0; i < kMostKinds + 1; ++i) {
+    const std::string app = "a" + std::to_string(i);
+    Submit(app, {.app = app, .rules = Beside("zone", "none")});
+    line.push_back(app);
+  }
+  Submit("other", {.app = "web", .rules = Apart("zone", "web"), .space = "other"});
+  line.emplace_back("other");
+  const auto answer = Ask(Cycle(1, line));
+  EXPECT_EQ(answer.outcomes(0).kind(), Outcome::KIND_BUSY);
+  EXPECT_EQ(answer.outcomes().rbegin()->kind(), Outcome::KIND_ALLOCATED);
 }
 
 TEST_F(PodBookTest, PodsSpreadOverDomains) {

@@ -77,7 +77,9 @@ Trial::Trial(const CycleRequested& request,
       explainer_(view, request.now_s(), closed_, *reservations),
       elastic_(request.now_s(), &refusals_, &closed_, engine),
       replacement_(view, request.now_s(), reservations, &closed_, engine),
-      victims_(Line{request, view, *reservations, closed_, *engine}) {}
+      victims_(Line{request, view, *reservations, closed_, *engine}) {
+  for (const Candidate& candidate : request.candidates()) closed_.Prepare(candidate);
+}
 
 void Trial::Try(const Candidate& candidate, Outcome* outcome) {
   SayWho(candidate, outcome);
@@ -225,25 +227,26 @@ void Trial::PlaceOneByOne(const Candidate& candidate,
                           const graph::Jobspec& jobspec,
                           Outcome* outcome) {
   const AllocationKey key = KeyOf(candidate);
-  const graph::Jobspec one = graph::WithSlots(jobspec, 1);
+  if (const Refusals::Refusal* refused = RefusalOf(candidate, jobspec); refused != nullptr) {
+    return Answer(*refused, candidate, outcome);
+  }
+  // Where they are to be beside each other, and have no room together, they may have it elsewhere.
   const auto place = [&]() {
-    bool fits =
-        engine_.Match(StartNow(request_, candidate, one)).kind == graph::OutcomeKind::kAllocated;
-    for (uint32_t slots = 1; fits && slots < jobspec.slots; ++slots) {
-      closed_.Changed(key.job_id);
-      closed_.CloseTo(candidate);
-      const graph::MatchRequest more{.key = key, .jobspec = one, .now_s = request_.now_s()};
-      fits = engine_.Grow(more).kind == graph::OutcomeKind::kAllocated;
+    constexpr int kMostDomains = 16;
+    std::vector<std::string> avoided;
+    for (int tries = 0; tries < kMostDomains; ++tries) {
+      std::string first;
+      if (PlaceAll(candidate, jobspec, avoided, &first)) return true;
+      const std::vector<std::string> domain = closed_.DomainBeside(jobspec, first);
+      if (domain.empty()) break;
+      avoided.insert(avoided.end(), domain.begin(), domain.end());
     }
-    if (fits) return true;
-    engine_.Release(key);
-    closed_.Changed(key.job_id);
-    closed_.CloseTo(candidate);
     return false;
   };
   const bool starts =
       place() || (!reservations_.behind().empty() &&
                   reservations_.PassThoseBehind(SlipBy(Slip::CAUSE_AHEAD, key.job_id), place));
+  closed_.CloseTo(candidate);
   if (starts) return SayStarts(key, outcome);
   graph::MatchRequest ever = StartNow(request_, candidate, jobspec);
   ever.operation = graph::Operation::kSatisfiability;
@@ -254,17 +257,44 @@ void Trial::PlaceOneByOne(const Candidate& candidate,
        outcome);
 }
 
+bool Trial::PlaceAll(const Candidate& candidate,
+                     const graph::Jobspec& jobspec,
+                     const std::vector<std::string>& avoided,
+                     std::string* first) {
+  const AllocationKey key = KeyOf(candidate);
+  const graph::Jobspec one = graph::WithSlots(jobspec, 1);
+  closed_.CloseTo(candidate, avoided);
+  bool fits =
+      engine_.Match(StartNow(request_, candidate, one)).kind == graph::OutcomeKind::kAllocated;
+  if (fits) *first = engine_.Find(key)->slots[0].node;
+  for (uint32_t slots = 1; fits && slots < jobspec.slots; ++slots) {
+    closed_.Changed(key.job_id);
+    closed_.CloseTo(candidate, avoided);
+    const graph::MatchRequest more{.key = key, .jobspec = one, .now_s = request_.now_s()};
+    fits = engine_.Grow(more).kind == graph::OutcomeKind::kAllocated;
+  }
+  if (fits) return true;
+  engine_.Release(key);
+  closed_.Changed(key.job_id);
+  return false;
+}
+
+void Trial::Answer(const Refusals::Refusal& refused, const Candidate& candidate, Outcome* outcome) {
+  outcome->set_kind(refused.kind);
+  outcome->set_reason(refused.reason);
+  outcome->set_slots_now(refused.slots_now);
+  SayLength(candidate, outcome);
+}
+
 void Trial::MatchNew(const Candidate& candidate, const graph::Jobspec& jobspec, Outcome* outcome) {
   if (MayPreempt(candidate) && StartOrStop(candidate, jobspec, outcome)) return;
   if (const Refusals::Refusal* refused = RefusalOf(candidate, jobspec); refused != nullptr) {
-    outcome->set_kind(refused->kind);
-    outcome->set_reason(refused->reason);
-    outcome->set_slots_now(refused->slots_now);
-    SayLength(candidate, outcome);
-    return;
+    return Answer(*refused, candidate, outcome);
   }
-  const graph::MatchRequest request =
-      StartOrReserve(request_, candidate, jobspec, reservations_.MayReserve(candidate));
+  // Where other pods will be is not known: nothing is promised by that.
+  const bool may_reserve = reservations_.MayReserve(candidate) && jobspec.pods.beside.empty() &&
+                           jobspec.pods.spread.empty();
+  const graph::MatchRequest request = StartOrReserve(request_, candidate, jobspec, may_reserve);
   const graph::Outcome matched = engine_.Match(request);
   if (matched.kind == graph::OutcomeKind::kAllocated) {
     SayStarts(request.key, outcome);
@@ -415,7 +445,9 @@ void Trial::Wait(const Candidate& candidate,
     reservations_.Count(candidate);
   }
   SayLength(candidate, outcome);
-  if (matched.waits_for_unending && candidate.overdue() && closed_.kept_for().empty()) {
+  // Kept nodes are of no use to one whose nodes are closed by rules between pods.
+  const bool keeps = closed_.kept_for().empty() && closed_.ClosedByRules() == 0;
+  if (matched.waits_for_unending && candidate.overdue() && keeps) {
     KeepNodesFor(candidate, jobspec, outcome);
   }
 }

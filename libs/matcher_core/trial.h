@@ -25,6 +25,9 @@
 // stopped.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "fluxqueue/events/v1/events.pb.h"
 
 #include "libs/graph/engine.h"
@@ -78,6 +81,16 @@ class Trial {
   // Nothing is promised to it.
   void PlaceOneByOne(const events::v1::Candidate& candidate,
                      const graph::Jobspec& jobspec,
+                     events::v1::Outcome* outcome);
+  // False: it holds nothing. `avoided`: nodes that it is not given. `first`: where the first slot
+  // was, if there was one.
+  bool PlaceAll(const events::v1::Candidate& candidate,
+                const graph::Jobspec& jobspec,
+                const std::vector<std::string>& avoided,
+                std::string* first);
+  // As another that asked for the same.
+  static void Answer(const Refusals::Refusal& refused,
+                     const events::v1::Candidate& candidate,
                      events::v1::Outcome* outcome);
   // Of one without a reservation, beside all that there are.
   void MatchNew(const events::v1::Candidate& candidate,

@@ -23,6 +23,7 @@ using events::v1::PodEnded;
 constexpr size_t kMostHostPorts = 128;
 // The same of pods that differ.
 constexpr size_t kMostForeignPods = 128;
+constexpr size_t kMostForeignBytes = size_t{128} * 1024;
 
 // What the pod uses of the node. It may ask for thousands of resources that the node does not have.
 kubernetes::Amounts UsedOf(const kubernetes::Node& node, const kubernetes::Amounts& requests) {
@@ -129,7 +130,7 @@ void Observer::ObservePod(const kubernetes::Pod& pod, const std::optional<Proof>
   }
   if (!entry.job_id.empty()) {
     Mind(entry.space);
-  } else if (entry.who == nullptr) {
+  } else if (entry.who == nullptr && entry.hints.empty()) {
     entry.who = WhoIs(pod);
   }
   if (entry.job_id.empty() && entry.Ended()) {  // a foreigner that uses nothing any more
@@ -431,7 +432,10 @@ void Observer::SayForeign(const NodeEntry& node, events::v1::Node* event) const 
     if (entry.who == nullptr || !CountsAsForeign(entry) || !spaces_.contains(entry.space)) continue;
     if (counts.size() < kMostForeignPods || counts.contains(*entry.who)) ++counts[*entry.who];
   }
+  size_t bytes = 0;
   for (const auto& [who, count] : counts) {
+    bytes += who.first.size() + who.second.size();
+    if (bytes > kMostForeignBytes) break;
     events::v1::Node::Pods* pods = event->add_foreign_pods();
     pods->set_pod(who.first);
     pods->set_rules(who.second);

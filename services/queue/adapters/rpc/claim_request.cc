@@ -8,6 +8,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/base/text.h"
 #include "libs/graph/jobspec.h"
+#include "libs/model/host_ports.h"
 #include "libs/rpc/error_details.h"
 #include "services/queue/adapters/rpc/requests.h"
 #include "services/queue/domain/claim_id.h"
@@ -99,6 +100,23 @@ absl::StatusOr<ClaimRequest> ReadClaim(const v1::SubmitClaimRequest& request, in
                         jobspec->min_slots,
                         jobspec->slots),
         "jobspec");
+  }
+  // Whose pods they are is said by the API server, and by no caller.
+  const bool names_pods = !jobspec->pods.space.empty() || !jobspec->pods.AreNone();
+  if (names_pods) {
+    return rpc::InField(
+        InvalidArgument("jobspec: attributes.system.{}: a claim has no pods; leave it out",
+                        jobspec->pods.AreNone() ? "job.pod" : "pods"),
+        "jobspec");
+  }
+  for (const graph::SlotGroup& group : jobspec->groups) {
+    for (const graph::Amount& amount : group.request) {
+      if (!model::IsHostPort(amount.resource)) continue;
+      return rpc::InField(InvalidArgument("jobspec: {}: a claim has no pods, and no host ports; "
+                                          "leave it out",
+                                          amount.resource),
+                          "jobspec");
+    }
   }
   ClaimRequest claim;
   claim.pool = PoolOf(request.pool());

@@ -73,6 +73,26 @@ TEST(ClaimRequestTest, RefusesTextsThatCommandATerminal) {
   }
 }
 
+// By rules of another namespace's pods a claim would keep these off every node.
+TEST(ClaimRequestTest, RefusesWhatOnlyPodsHave) {
+  const auto refusal = [](const std::string& system) {
+    v1::SubmitClaimRequest request = Request(1);
+    std::string& jobspec = *request.mutable_jobspec();
+    const std::string before = R"("system":{)";
+    jobspec.insert(jobspec.find(before) + before.size(), system);
+    return Message(ReadClaim(request, 7).status());
+  };
+  const std::string pod = R"("job":{"pod":{"namespace":"victim"}})";
+  EXPECT_EQ(refusal(pod), "jobspec: attributes.system.job.pod: a claim has no pods; leave it out");
+  EXPECT_EQ(refusal(pod + R"(,"pods":{"apart":[{"key":"kubernetes.io/os","pods":{}}]})"),
+            "jobspec: attributes.system.pods: a claim has no pods; leave it out");
+  v1::SubmitClaimRequest request = Request(1);
+  std::string& jobspec = *request.mutable_jobspec();
+  jobspec.replace(jobspec.find("cpu"), 3, "hostport-80-tcp");
+  EXPECT_EQ(Message(ReadClaim(request, 7).status()),
+            "jobspec: hostport-80-tcp: a claim has no pods, and no host ports; leave it out");
+}
+
 // 436 bytes that name 16 MB: nothing of it is written out, so it may be asked for.
 TEST(ClaimRequestTest, CountsHostsAndWritesNoneOut) {
   const auto constrained = [](const std::string& hosts) {
