@@ -332,43 +332,30 @@ void PodBook::KeepBeside(const PodRules& own, const Space& space, Closed* closed
   }
 }
 
-const std::vector<bool>& PodBook::CountingNodes(const graph::Jobspec& jobspec,
-                                                const SpreadRule& rule) {
-  const std::string name =
-      fmt::format("{} {} {}", rule.heeds_constraint, rule.heeds_taints, jobspec.shape);
-  const auto [known, is_new] = counting_.try_emplace(name, nodes_.size(), true);
-  std::vector<bool>& counts = known->second;
-  if (!is_new) return counts;
-  // Kubernetes counts on nodes that have the labels of all these rules.
-  for (const SpreadRule& each : jobspec.pods.spread) {
-    const Domains& domains = DomainsOf(each.key);
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (domains.of_node[i] == nullptr) counts[i] = false;
-    }
-  }
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    const graph::NodeSpec& node = nodes_[i];
-    if (rule.heeds_constraint && !jobspec.constraint.Matches(node)) counts[i] = false;
-    const bool tolerated =
-        !rule.heeds_taints ||
-        graph::FirstUntolerated(node.taints, jobspec.tolerations, false) == nullptr;
-    if (!tolerated) counts[i] = false;
-  }
-  return counts;
-}
-
 void PodBook::Spread(const graph::Jobspec& jobspec,
                      const SpreadRule& rule,
                      const Space& space,
                      Closed* closed) {
   const PodRules& own = jobspec.pods;
-  const std::vector<bool>& counts = CountingNodes(jobspec, rule);
+  // Kubernetes counts on nodes that have the labels of all these rules.
+  const auto counts_on = [&](size_t node) {
+    const graph::NodeSpec& spec = nodes_[node];
+    return std::all_of(own.spread.begin(),
+                       own.spread.end(),
+                       [&](const SpreadRule& each) {
+                         return DomainsOf(each.key).of_node[node] != nullptr;
+                       }) &&
+           (!rule.heeds_constraint || jobspec.constraint.Matches(spec)) &&
+           (!rule.heeds_taints ||
+            graph::FirstUntolerated(spec.taints, jobspec.tolerations, /*lasting=*/false) ==
+                nullptr);
+  };
   const Domains& domains = DomainsOf(rule.key);
   std::map<const Domain*, int64_t> pods;
-  for (const auto& [value, domain] : domains.by_value) {
-    const bool any = std::any_of(
-        domain.begin(), domain.end(), [&counts](const size_t node) { return counts[node]; });
-    if (any) pods.emplace(&domain, 0);
+  std::vector<bool> counts(nodes_.size());
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    counts[i] = counts_on(i);
+    if (counts[i]) pods.try_emplace(domains.of_node[i], 0);
   }
   // kube-scheduler counts nothing by an empty selector, and the pod itself all the same.
   const bool counts_none = rule.pods == LabelSelector();

@@ -132,9 +132,6 @@ class PodBook {
                              const std::vector<AllocationKey>& behind,
                              Closed* closed);
   void KeepBeside(const graph::PodRules& own, const Space& space, Closed* closed);
-  // By node: whether its pods count for the rule, which is one of the jobspec's.
-  const std::vector<bool>& CountingNodes(const graph::Jobspec& jobspec,
-                                         const graph::SpreadRule& rule);
   void Spread(const graph::Jobspec& jobspec,
               const graph::SpreadRule& rule,
               const Space& space,
@@ -154,9 +151,8 @@ class PodBook {
   std::map<std::string, std::unique_ptr<Space>> spaces_;
   std::vector<graph::NodeSpec> nodes_;
   std::map<std::string_view, size_t> by_name_;
-  std::map<std::string, Domains> domains_;             // by label
-  std::map<std::string, std::vector<bool>> counting_;  // by what CountingNodes is asked for
-  std::map<std::string, Known> known_;                 // by who asks, and for what
+  std::map<std::string, Domains> domains_;  // by label
+  std::map<std::string, Known> known_;      // by who asks, and for what
   // By queue and namespace: kinds with rules.
   std::map<std::pair<uint32_t, std::string>, std::set<std::string>> looked_at_;
 };
