@@ -80,67 +80,6 @@ TEST(Jobspec, SlotsEachOnANodeOfItsOwn) {
   }
 }
 
-std::string Pods(const std::string& pods, const std::string& pod = "{}") {
-  return Text(Range("2"), R"({"system":{"job":{"pod":)" + pod + R"(},"pods":)" + pods + "}}");
-}
-
-TEST(Jobspec, RulesBetweenPods) {
-  const std::string pod = R"({"namespace":"lab","labels":{"app":"web"}})";
-  const std::string web = R"("pods":{"labels":{"app":"web"}})";
-  const auto spec = ParseJobspec(
-      Pods(R"({"apart":[{"key":"zone",)" + web +
-               R"(}],"beside":[{"key":"rack","pods":{"expressions":)"
-               R"([{"key":"tier","op":"In","values":["a","b"]}]}}],"spread":[{"key":"zone",)" +
-               web + R"(,"skew":2,"domains":3,"affinity":true,"taints":false}]})",
-           pod));
-  ASSERT_TRUE(spec.ok()) << spec.status();
-  const PodRules& rules = spec->pods;
-  EXPECT_EQ(rules.space, "lab");
-  EXPECT_EQ(rules.labels, (LabelMap{{"app", "web"}}));
-  ASSERT_EQ(rules.apart.size(), 1u);
-  EXPECT_EQ(rules.apart[0].key, "zone");
-  EXPECT_TRUE(rules.apart[0].pods.Selects(rules.labels));
-  ASSERT_EQ(rules.beside.size(), 1u);
-  EXPECT_EQ(rules.beside[0].pods.Text(), "tier in (a,b)");
-  ASSERT_EQ(rules.spread.size(), 1u);
-  EXPECT_EQ(rules.spread[0].skew, 2);
-  EXPECT_EQ(rules.spread[0].domains, 3);
-  EXPECT_TRUE(rules.spread[0].heeds_constraint);
-  EXPECT_FALSE(rules.spread[0].heeds_taints);
-
-  // What fits in the same places says nothing of who the pods are, and all of their rules.
-  const auto alike = [&](const std::string& pods, const std::string& who) {
-    return ParseJobspec(Pods(pods, who))->shape;
-  };
-  const std::string apart = R"({"apart":[{"key":"zone",)" + web + "}]}";
-  EXPECT_EQ(alike(apart, pod), alike(apart, R"({"namespace":"lab"})"));
-  EXPECT_NE(alike(apart, pod), alike(R"({"beside":[{"key":"zone",)" + web + "}]}", pod));
-
-  const std::string at = "attributes.system.pods";
-  const std::pair<std::string, std::string> bad[] = {
-      {Pods("[]", pod), at + ": must be an object, is array"},
-      {Pods("{}", pod), at + ": has 0 rules, 1 to 16 are allowed"},
-      {Pods(R"({"near":[]})", pod), at + ".near: this key is not supported here"},
-      {Pods(R"({"apart":[{"key":"zone"}]})", pod), at + ".apart[0].pods: is missing"},
-      {Pods(R"({"apart":[{"key":"",)" + web + "}]}", pod), at + ".apart[0].key: must be a string"},
-      {Pods(R"({"apart":[{"key":"z","pods":{"labels":{"a":1}}}]})", pod),
-       at + ".apart[0].pods.labels.a: must be a string, is 1"},
-      {Pods(R"({"apart":[{"key":"z","pods":{"expressions":[{"key":"a","op":"Gt"}]}}]})", pod),
-       at + R"(.apart[0].pods.expressions[0].op: must be one of DoesNotExist, Exists, In, NotIn)"},
-      {Pods(R"({"spread":[{"key":"z",)" + web + R"(,"skew":0}]})", pod),
-       at + ".spread[0].skew: must be from 1 to 2147483648, is 0"},
-      {Text(Range("2"), R"({"system":{"pods":)" + apart + "}}"),
-       "attributes.system.job.pod: is missing; rules between pods are about one namespace"},
-      {Pods(apart, R"({"labels":{}})"), "attributes.system.job.pod.namespace: is missing"},
-      {Pods(R"({"apart":[{"key":")" + std::string(kMaxPodRuleBytes, 'k') + "\"," + web + "}]}",
-            pod),
-       at + ": has 16"},
-  };
-  for (const auto& [text, error] : bad) {
-    EXPECT_THAT(Message(ParseJobspec(text).status()), HasSubstr(error)) << text;
-  }
-}
-
 TEST(Jobspec, ReadsWhatAdmissionWrites) {
   const auto spec = ParseJobspec(R"({"version":1,
     "resources":[{"type":"slot","count":4,"label":"pod","with":[

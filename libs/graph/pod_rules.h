@@ -41,7 +41,7 @@ struct PodRule {
 struct SpreadRule {
   std::string key;
   LabelSelector pods;
-  // A domain has at most so many more of these pods than the one that has the fewest …
+  // By how many of these pods a domain may be ahead of the one that has the fewest …
   int64_t skew = 1;
   // … which is none while there are fewer domains than this.
   int64_t domains = 1;

@@ -39,19 +39,25 @@ absl::StatusOr<PodDemand> DemandOfPod(const PodSpec& pod,
 
 namespace {
 
-std::string SlotsText(const std::string& label, const std::string& count, const Amounts& requests) {
+std::string Below(std::string_view level, const std::string& count, const std::string& resources) {
+  return fmt::format(
+      R"({{"type":{},"count":{},"with":[{}]}})", JsonString(level), count, resources);
+}
+
+std::string SlotsText(const std::string& label,
+                      const std::string& count,
+                      const Amounts& requests,
+                      bool one_per_node) {
   std::string with;
   for (const auto& [resource, amount] : requests) {
     with += fmt::format(
         "{}{{\"type\":{},\"count\":{}}}", with.empty() ? "" : ",", JsonString(resource), amount);
   }
-  return fmt::format(
-      R"({{"type":"slot","count":{},"label":"{}","with":[{}]}})", count, label, with);
-}
-
-std::string Below(std::string_view level, const std::string& count, const std::string& resources) {
-  return fmt::format(
-      R"({{"type":{},"count":{},"with":[{}]}})", JsonString(level), count, resources);
+  std::string slots = fmt::format(R"({{"type":"slot","count":{},"label":"{}","with":[{}]}})",
+                                  one_per_node ? "1" : count,
+                                  label,
+                                  with);
+  return one_per_node ? Below("node", count, slots) : slots;
 }
 
 // With a comma behind it; empty: nothing is to be said.
@@ -79,22 +85,19 @@ std::string MakeJobspec(const PodDemand& demand,
       min_slots == 0
           ? fmt::format("{}", slots)
           : fmt::format(R"({{"min":{},"max":{},"operator":"+","operand":1}})", min_slots, slots);
+  // Slots that differ are no job whose pods are each on a node of its own.
+  const bool one_per_node = demand.rules.one_per_node && slots > 1 && demand.sets.size() <= 1;
   std::string resources;
   std::string tasks;
   if (demand.sets.empty()) {
-    const bool one_per_node = demand.rules.one_per_node && slots > 1;
-    resources = SlotsText("pod", one_per_node ? "1" : count, demand.requests);
-    if (one_per_node) resources = Below("node", count, resources);
+    resources = SlotsText("pod", count, demand.requests, one_per_node);
     tasks = TaskText("pod");
   }
   for (size_t i = 0; i < demand.sets.size(); ++i) {
     const PodSet& set = demand.sets[i];
     const std::string label = i == 0 ? "pod" : fmt::format("pod{}", i);
     const std::string comma = i == 0 ? "" : ",";
-    const std::string of_set = fmt::format("{}", set.slots);
-    const bool one_per_node = demand.rules.one_per_node && demand.sets.size() == 1 && set.slots > 1;
-    resources += comma + (one_per_node ? Below("node", of_set, SlotsText(label, "1", set.requests))
-                                       : SlotsText(label, of_set, set.requests));
+    resources += comma + SlotsText(label, fmt::format("{}", set.slots), set.requests, one_per_node);
     tasks += comma + TaskText(label);
   }
   if (!topology.required.empty()) {

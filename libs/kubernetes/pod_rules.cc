@@ -8,13 +8,13 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/json_text.h"
+#include "libs/model/node_labels.h"
 
 namespace fluxqueue::kubernetes {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kHostname = "kubernetes.io/hostname";
 // Of the labels that the rules of one pod ask for.
 constexpr size_t kMaxKeys = 64;
 
@@ -70,7 +70,7 @@ class Writer {
       Restrict(&selector, term.same_keys, "In", labels_);
       Restrict(&selector, term.other_keys, "NotIn", labels_);
       const bool own = selector.Selects(labels_);
-      if (own && kind == std::string_view("apart") && term.topology_key == kHostname) {
+      if (own && kind == std::string_view("apart") && term.topology_key == model::kHostnameLabel) {
         made_.one_per_node = true;
       } else if (own) {
         made_.among_own = true;

@@ -13,11 +13,10 @@ namespace fluxqueue::matcher_core {
 void ClosedNodes::CloseTo(const events::v1::Candidate& candidate,
                           std::vector<std::string> besides) {
   std::vector<std::string> open(candidate.windows().begin(), candidate.windows().end());
-  const Spec* spec = view_.specs.Find(SpecKey(candidate.job_id(), candidate.part()));
   std::shared_ptr<const PodBook::Closures> by_rules;
-  if (spec != nullptr && spec->jobspec != nullptr) {
-    by_rules = pods_.ClosuresFor(
-        KeyOf(candidate), *spec->jobspec, reservations_.behind(), candidate.rule());
+  if (const graph::Jobspec* jobspec = UnderRules(candidate); jobspec != nullptr) {
+    by_rules =
+        pods_.ClosuresFor(KeyOf(candidate), *jobspec, reservations_.behind(), candidate.rule());
   }
   if (told_ && open_windows_ == open && besides_ == besides && by_rules_ == by_rules) return;
   std::vector<graph::Closure> closures = Closures(view_.state, open, now_s_);
@@ -42,8 +41,15 @@ void ClosedNodes::CloseTo(const events::v1::Candidate& candidate,
 }
 
 void ClosedNodes::Prepare(const events::v1::Candidate& candidate) {
+  if (const graph::Jobspec* jobspec = UnderRules(candidate); jobspec != nullptr) {
+    pods_.Prepare(jobspec->pods);
+  }
+}
+
+const graph::Jobspec* ClosedNodes::UnderRules(const events::v1::Candidate& candidate) const {
+  if (view_.ruled.empty() && !view_.nodes.ForeignHaveRules()) return nullptr;
   const Spec* spec = view_.specs.Find(SpecKey(candidate.job_id(), candidate.part()));
-  if (spec != nullptr && spec->jobspec != nullptr) pods_.Prepare(spec->jobspec->pods);
+  return spec == nullptr ? nullptr : spec->jobspec.get();
 }
 
 std::string ClosedNodes::RefusedAs(const graph::Jobspec& jobspec,

@@ -67,6 +67,9 @@ class ClosedNodes {
   size_t kept() const { return kept_.size(); }
 
  private:
+  // Its jobspec; null: it has none, or no pods of the pool have rules.
+  const graph::Jobspec* UnderRules(const events::v1::Candidate& candidate) const;
+
   const View& view_;
   const int64_t now_s_;
   const Reservations& reservations_;

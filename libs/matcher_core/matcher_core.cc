@@ -11,11 +11,11 @@
 #include "libs/matcher_core/answer_size.h"
 #include "libs/matcher_core/batch.h"
 #include "libs/matcher_core/codec.h"
+#include "libs/matcher_core/host_ports.h"
 #include "libs/matcher_core/pool_config.h"
 #include "libs/matcher_core/reservations.h"
 #include "libs/matcher_core/view.h"
 #include "libs/matcher_core/windows.h"
-#include "libs/model/host_ports.h"
 #include "libs/model/job_of.h"
 #include "libs/model/rules.h"
 
@@ -232,30 +232,10 @@ absl::Status MatcherCore::HandlePool(const PoolConfigured& config, Millis now) {
 
 void MatcherCore::LearnHostPorts(const Spec& spec) {
   if (!model::HasRules(state_.config().rules(), model::kPodRules)) return;
-  const auto each_of = [](const Spec& one, const auto& take) {
-    if (one.jobspec == nullptr) return;
-    for (const graph::SlotGroup& group : one.jobspec->groups) {
-      for (const graph::Amount& amount : group.request) {
-        if (model::IsHostPort(amount.resource)) take(amount.resource);
-      }
-    }
-  };
-  const auto& known = state_.host_ports();
-  std::set<std::string> ports;
-  each_of(spec, [&](const std::string& port) {
-    if (!std::binary_search(known.begin(), known.end(), port)) ports.insert(port);
-  });
-  if (ports.empty()) return;
-  ports.insert(known.begin(), known.end());
-  if (ports.size() > kMostHostPorts) {
-    ports.clear();
-    for (const auto& [key, live] : specs_.map()) {
-      each_of(live, [&ports](const std::string& port) { ports.insert(port); });
-    }
-    if (ports.size() > kMostHostPorts) return;
-  }
+  const std::optional<std::set<std::string>> ports = MoreHostPorts(state_, spec, specs_);
+  if (!ports) return;
   promises_.PutAway(engine_.get());
-  state_.mutable_host_ports()->Assign(ports.begin(), ports.end());
+  state_.mutable_host_ports()->Assign(ports->begin(), ports->end());
   for (const auto& [name, node] : nodes_.map()) {
     if (!node.present) continue;
     events::v1::Node said;
@@ -458,9 +438,9 @@ void MatcherCore::PutSpec(const SpecKey& key, std::optional<Spec> spec) {
     return one == nullptr || one->jobspec == nullptr ? nullptr : &one->jobspec->pods;
   };
   const graph::PodRules* before = rules_of(specs_.Find(key));
-  if (before != nullptr && !before->AreNone()) ruled_.keys.Erase({before->space, key});
+  if (before != nullptr && !before->AreNone()) ruled_.Erase({before->space, key});
   const graph::PodRules* now = spec ? rules_of(&*spec) : nullptr;
-  if (now != nullptr && !now->AreNone()) ruled_.keys.Put({now->space, key}, true);
+  if (now != nullptr && !now->AreNone()) ruled_.Put({now->space, key}, true);
   specs_.Put(key, std::move(spec));
 }
 
@@ -471,7 +451,7 @@ void MatcherCore::Expect(const Spec& spec, int64_t jobs) {
 void MatcherCore::Commit() {
   engine_->Commit();
   specs_.Commit();
-  ruled_.keys.Commit();
+  ruled_.Commit();
   nodes_.Commit();
   promises_.Commit();
   forecast_.Commit();
@@ -489,7 +469,7 @@ void MatcherCore::Rollback() {
   forecast_.Rollback();
   // Which jobs are expected the engine has taken back itself.
   specs_.Rollback();
-  ruled_.keys.Rollback();
+  ruled_.Rollback();
   nodes_.Rollback();
   batch_.reset();
 }

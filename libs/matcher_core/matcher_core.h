@@ -54,8 +54,6 @@ namespace fluxqueue::matcher_core {
 inline constexpr uint64_t kAnswersKept = 1000;
 // How many nodes that are gone are remembered, so that one that comes back keeps its place.
 inline constexpr size_t kGoneNodesKept = 1000;
-// Of all jobs that live. A job that names another finds no node that has it.
-inline constexpr size_t kMostHostPorts = 128;
 
 class MatcherCore {
  public:

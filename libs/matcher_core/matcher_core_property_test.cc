@@ -108,27 +108,23 @@ class LogWriter {
 
   // The jobspec with labels, and mostly with rules between pods, or a port of the node.
   static std::string Ruled(Random& random, std::string text) {
-    std::string more = R"("job":{"pod":)" + Pod(random) + "},";
+    const std::string pod = Pod(random);
     switch (Roll(random, 5)) {
       case 0:
-        more += R"("pods":{"apart":[)" + Rule(random, "") + "]},";
-        break;
+        return OfPods(std::move(text), pod, R"({"apart":[)" + Rule(random, "") + "]}");
       case 1:
-        more += R"("pods":{"beside":[)" + Rule(random, "") + "]},";
-        break;
-      case 2:
-        more += R"("pods":{"spread":[)" +
-                Rule(random, R"(,"skew":1,"domains":1,"affinity":true,"taints":true)") + "]},";
-        break;
+        return OfPods(std::move(text), pod, R"({"beside":[)" + Rule(random, "") + "]}");
+      case 2: {
+        const char* more = R"(,"skew":1,"domains":1,"affinity":true,"taints":true)";
+        return OfPods(std::move(text), pod, R"({"spread":[)" + Rule(random, more) + "]}");
+      }
       case 3:
         text.insert(text.find(R"({"type":"cpu")"),
                     R"({"type":")" + Port(random) + R"(","count":1},)");
-        break;
+        return text;
       default:
-        break;
+        return OfPods(std::move(text), pod);
     }
-    text.insert(text.find(R"("constraints")"), more);
-    return text;
   }
 
   Envelope Submit(Random& random) {

@@ -59,7 +59,7 @@ Changes MatcherCore::TakeChanges() const {
 absl::Status MatcherCore::Restore(const Rows& rows) {
   batch_.reset();
   specs_.Clear();
-  ruled_.keys.Clear();
+  ruled_.Clear();
   nodes_.Clear();
   promises_.Clear();
   RETURN_IF_ERROR(RestorePool(rows));
@@ -71,7 +71,7 @@ absl::Status MatcherCore::Restore(const Rows& rows) {
     Expect(spec, 1);
     const SpecKey key(row.job_id, row.part);
     if (spec.jobspec != nullptr && !spec.jobspec->pods.AreNone()) {
-      ruled_.keys.Restore({spec.jobspec->pods.space, key}, true);
+      ruled_.Restore({spec.jobspec->pods.space, key}, true);
     }
     specs_.Restore(key, std::move(spec));
   }

@@ -51,6 +51,7 @@ class NodeBook {
   const ForeignByNode* ForeignIn(const std::string& space) const;
   // Some of them have rules of their own.
   bool ForeignHaveRules(const std::string& space) const { return ruled_.contains(space); }
+  bool ForeignHaveRules() const { return !ruled_.empty(); }
 
   // By resource, of all that are ready and not cordoned. None is 0.
   const std::map<std::string, int64_t>& capacity() const { return capacity_; }

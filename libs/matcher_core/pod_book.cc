@@ -9,6 +9,7 @@
 #include "libs/graph/levels.h"
 #include "libs/graph/planned_end.h"
 #include "libs/matcher_core/windows.h"
+#include "libs/model/node_labels.h"
 #include "libs/model/rules.h"
 
 namespace fluxqueue::matcher_core {
@@ -32,17 +33,29 @@ bool AreSelected(const LabelMap& labels, const std::vector<PodRule>& by_all) {
   });
 }
 
+// Of the domains in which pods that have `own` and those that have `other` must not both be: the
+// labels.
+std::set<std::string> KeysBetween(const PodRules& own, const PodRules& other) {
+  std::set<std::string> keys;
+  for (const PodRule& rule : own.apart) {
+    if (rule.pods.Selects(other.labels)) keys.insert(rule.key);
+  }
+  for (const PodRule& rule : other.apart) {
+    if (rule.pods.Selects(own.labels)) keys.insert(rule.key);
+  }
+  return keys;
+}
+
 }  // namespace
 
 bool IsPlacedOneByOne(const graph::Jobspec& jobspec) {
-  constexpr std::string_view kHostname = "kubernetes.io/hostname";
   const PodRules& own = jobspec.pods;
   if (jobspec.slots == 1 || own.AreNone()) return false;
   const auto selects_own = [&own](const auto& rule) { return rule.pods.Selects(own.labels); };
   return std::any_of(own.beside.begin(), own.beside.end(), selects_own) ||
          std::any_of(own.spread.begin(), own.spread.end(), selects_own) ||
          std::any_of(own.apart.begin(), own.apart.end(), [&](const PodRule& rule) {
-           return selects_own(rule) && !(jobspec.one_per_node && rule.key == kHostname);
+           return selects_own(rule) && !(jobspec.one_per_node && rule.key == model::kHostnameLabel);
          });
 }
 
@@ -123,7 +136,7 @@ void PodBook::Changed(const std::string& job_id) {
 }
 
 PodBook::Space* PodBook::SpaceOf(const std::string& name, bool whole) {
-  if (!view_.ruled.HaveAny(name) && !view_.nodes.ForeignHaveRules(name)) return nullptr;
+  if (!HaveRules(view_.ruled, name) && !view_.nodes.ForeignHaveRules(name)) return nullptr;
   if (!model::HasRules(view_.state.config().rules(), model::kPodRules)) return nullptr;
   std::unique_ptr<Space>& space = spaces_[name];
   if (space == nullptr) {
@@ -164,7 +177,7 @@ void PodBook::AddRuled(const std::string& name, Space* space) {
     for (size_t i = 0; i < nodes_.size(); ++i) by_name_.emplace(nodes_[i].name, i);
   }
   std::vector<std::pair<SpecKey, const PodRules*>> all;
-  const auto& keys = view_.ruled.keys.map();
+  const auto& keys = view_.ruled.map();
   for (auto key = keys.lower_bound({name, SpecKey()});
        key != keys.end() && key->first.first == name;
        ++key) {
@@ -260,27 +273,10 @@ void PodBook::Close(const std::string& key, size_t node, Time time, Closed* clos
   then.nodes.insert(then.nodes.end(), domain->begin(), domain->end());
 }
 
-void PodBook::CloseBetween(
-    const PodRules& own, const PodRules& other, size_t node, Time time, Closed* closed) {
-  for (const PodRule& rule : own.apart) {
-    if (rule.pods.Selects(other.labels)) Close(rule.key, node, time, closed);
-  }
-  for (const PodRule& rule : other.apart) {
-    if (rule.pods.Selects(own.labels)) Close(rule.key, node, time, closed);
-  }
-}
-
 void PodBook::KeepApart(const PodRules& own, const Kind& kind, Closed* closed) {
-  // By label, the rules that are between these two.
-  std::set<std::string> keys;
-  for (const PodRule& rule : own.apart) {
-    if (rule.pods.Selects(kind.pods->labels)) keys.insert(rule.key);
-  }
-  for (const PodRule& rule : kind.pods->apart) {
-    if (rule.pods.Selects(own.labels)) keys.insert(rule.key);
-  }
+  const std::set<std::string> keys = KeysBetween(own, *kind.pods);
   if (keys.empty()) return;
-  for (const auto& [job_id, slots] : kind.jobs) {
+  for (const auto& [job, slots] : kind.jobs) {
     for (const Held& slot : slots) {
       for (const std::string& key : keys) Close(key, slot.node, {now_s_, slot.until_s}, closed);
     }
@@ -300,9 +296,11 @@ void PodBook::KeepApartFromPromised(const AllocationKey& its,
     const Time time =
         TimeOf(placement, placement.start_s, placement.start_s + placement.duration_s);
     if (time.second <= now_s_) continue;
+    const std::set<std::string> keys = KeysBetween(own, other);
     for (const graph::PlacedSlot& slot : placement.slots) {
       const auto node = by_name_.find(slot.node);
-      if (node != by_name_.end()) CloseBetween(own, other, node->second, time, closed);
+      if (node == by_name_.end()) continue;
+      for (const std::string& label : keys) Close(label, node->second, time, closed);
     }
   }
 }
@@ -312,7 +310,7 @@ void PodBook::KeepBeside(const PodRules& own, const Space& space, Closed* closed
   std::vector<size_t> selected;
   for (const auto& [name, kind] : space.kinds) {
     if (!AreSelected(kind.pods->labels, own.beside)) continue;
-    for (const auto& [job_id, slots] : kind.jobs) {
+    for (const auto& [job, slots] : kind.jobs) {
       for (const Held& slot : slots) selected.push_back(slot.node);
     }
   }
@@ -361,7 +359,7 @@ void PodBook::Spread(const graph::Jobspec& jobspec,
   const bool counts_none = rule.pods == LabelSelector();
   for (const auto& [name, kind] : space.kinds) {
     if (counts_none || !rule.pods.Selects(kind.pods->labels)) continue;
-    for (const auto& [job_id, slots] : kind.jobs) {
+    for (const auto& [job, slots] : kind.jobs) {
       for (const Held& slot : slots) {
         if (counts[slot.node]) ++pods[domains.of_node[slot.node]];
       }

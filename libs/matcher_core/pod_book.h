@@ -1,11 +1,11 @@
 // Rules between pods (libs/graph/pod_rules.h) as nodes that are closed to a candidate.
 //
 // A domain of a rule is the nodes that have one value of its label. What counts are the slots that
-// jobs of the candidate's namespace hold, and those that they were promised, where they are ahead
-// of it:
+// jobs of the candidate's namespace hold:
 //
 //   apart   closed: the domains of pods that the rule selects, until these are given back; and of
-//           those that have such a rule which selects the candidate's pods
+//           those that have such a rule which selects the candidate's pods. What was promised to
+//           those ahead of it counts, too, for its time
 //   beside  open: the domains of pods that all these rules select. Where there are none, and they
 //           select the candidate's own pods, it is the first: every domain is open
 //   spread  closed: the domains that have `skew` more of the pods than the one that has the
@@ -47,6 +47,7 @@ namespace fluxqueue::matcher_core {
 // Of pods that differ in their rules, or in labels that some rule asks for.
 inline constexpr size_t kMostKinds = 64;
 
+// Its pods have rules that they must keep among themselves, beyond nodes of their own.
 bool IsPlacedOneByOne(const graph::Jobspec& jobspec);
 
 class PodBook {
@@ -136,13 +137,6 @@ class PodBook {
               const graph::SpreadRule& rule,
               const Space& space,
               Closed* closed);
-  // Each domain that is closed by one of the rules, between pods that have `own` and those of
-  // `other`, of which one is on the node.
-  void CloseBetween(const graph::PodRules& own,
-                    const graph::PodRules& other,
-                    size_t node,
-                    std::pair<int64_t, int64_t> time,
-                    Closed* closed);
   std::shared_ptr<const Closures> ToClosures(const Closed& closed) const;
 
   const View& view_;

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "libs/matcher_core/core_fixture.h"
+#include "libs/matcher_core/host_ports.h"
 
 namespace fluxqueue::matcher_core {
 namespace {
@@ -55,18 +56,19 @@ struct Asked {
 
 std::string Text(const Asked& asked) {
   const std::string count = std::to_string(asked.slots);
-  std::string resources = R"({"type":"slot","count":)" + (asked.one_per_node ? "1" : count) +
-                          R"(,"label":"pod","with":[{"type":")" + asked.resource +
-                          R"(","count":1}]})";
+  std::string text = JobspecText(asked.one_per_node ? "1" : count, 1);
+  const auto replace = [&text](const std::string& what, const std::string& by) {
+    text.replace(text.find(what), what.size(), by);
+  };
+  replace(R"("cpu")", "\"" + asked.resource + "\"");
+  replace(R"({"properties":[]})", asked.constraints);
   if (asked.one_per_node) {
-    resources = R"({"type":"node","count":)" + count + R"(,"with":[)" + resources + "]}";
+    replace(R"("resources":[)", R"("resources":[{"type":"node","count":)" + count + R"(,"with":[)");
+    replace(R"(],"tasks")", R"(]}],"tasks")");
   }
-  const std::string rules = asked.rules.empty() ? "" : R"("pods":)" + asked.rules + ",";
-  return R"({"version":1,"resources":[)" + resources +
-         R"(],"tasks":[{"command":["pod"],"slot":"pod","count":{"per_slot":1}}],)"
-         R"("attributes":{"system":{)" +
-         rules + R"("constraints":)" + asked.constraints + R"(,"job":{"pod":{"namespace":")" +
-         asked.space + R"(","labels":{"app":")" + asked.app + R"("}}}}}})";
+  const std::string pod =
+      R"({"namespace":")" + asked.space + R"(","labels":{"app":")" + asked.app + R"("}})";
+  return OfPods(text, pod, asked.rules);
 }
 
 // Nodes a1, a2 of zone a, b1, b2 of zone b, and x1 that is of none; each has eight cores.

@@ -30,14 +30,12 @@ struct Spec {
 
 using Specs = Journaled<std::map<SpecKey, Spec>>;
 // Of these, those whose pods have rules (libs/graph/pod_rules.h), by namespace.
-struct RuledSpecs {
-  Journaled<std::map<std::pair<std::string, SpecKey>, bool>> keys;
+using RuledSpecs = Journaled<std::map<std::pair<std::string, SpecKey>, bool>>;
 
-  bool HaveAny(const std::string& space) const {
-    const auto first = keys.map().lower_bound({space, SpecKey()});
-    return first != keys.map().end() && first->first.first == space;
-  }
-};
+inline bool HaveRules(const RuledSpecs& ruled, const std::string& space) {
+  const auto first = ruled.map().lower_bound({space, SpecKey()});
+  return first != ruled.map().end() && first->first.first == space;
+}
 
 // `slots`: as the job was submitted; the text has to say the same.
 Spec MakeSpec(uint32_t revision, uint32_t slots, std::string text);

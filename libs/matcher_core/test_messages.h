@@ -32,6 +32,15 @@ inline std::string JobspecText(uint32_t slots, int64_t cpu, const std::string& p
   return JobspecText(std::to_string(slots), cpu, property);
 }
 
+// The same jobspec of pods: who they are, and their rules (libs/graph/pod_rules.h); empty: none.
+inline std::string OfPods(std::string jobspec,
+                          const std::string& pod,
+                          const std::string& rules = "") {
+  const std::string pods = rules.empty() ? "" : R"("pods":)" + rules + ",";
+  jobspec.insert(jobspec.find(R"("constraints")"), R"("job":{"pod":)" + pod + "}," + pods);
+  return jobspec;
+}
+
 // Elastic.
 inline std::string ElasticText(uint32_t min, uint32_t max, int64_t cpu) {
   return JobspecText(R"({"min":)" + std::to_string(min) + R"(,"max":)" + std::to_string(max) + "}",

@@ -19,7 +19,7 @@
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "libs/matcher_core/matcher_core.h"
-#include "libs/model/rules.h"
+#include "libs/matcher_core/test_messages.h"
 #include "libs/queue_core/queue_core.h"
 #include "libs/simulation/machine.h"
 #include "libs/simulation/submission.h"
@@ -236,50 +236,32 @@ class RuledPods {
  public:
   explicit RuledPods(const Options& options) {
     for (int i = 0; i < options.nodes; ++i) {
-      Envelope message;
-      events::v1::Node* node = message.mutable_node_upserted()->mutable_node();
-      node->set_name(fmt::format("node-{}", i));
-      node->set_uid(node->name());
-      node->set_ready(true);
-      AddAmount("cpu", 32'000, node);
-      AddAmount("pods", 110, node);
-      AddLabel("kubernetes.io/hostname", node->name(), node);
-      AddLabel("zone", fmt::format("zone-{}", i % 10), node);
-      Tell(message);
+      const std::string name = fmt::format("node-{}", i);
+      events::v1::Node node = matcher_core::MakeNode(name, 32'000);
+      AddLabel("kubernetes.io/hostname", name, &node);
+      AddLabel("zone", fmt::format("zone-{}", i % 10), &node);
+      Tell(matcher_core::Upserted(std::move(node)));
     }
-    Tell([] {
-      Envelope synced;
-      synced.mutable_inventory_synced();
-      return synced;
-    }());
+    Tell(matcher_core::Synced());
   }
 
-  // Milliseconds until all of these have started. `rules`: attributes.system.pods; empty: none.
+  // Milliseconds until all of these have started. `rules`: attributes.system.pods; empty: none, and
+  // each is a Job's.
   double Start(const std::string& name, int pods, const std::string& rules) {
-    Envelope cycle;
-    events::v1::CycleRequested* request = cycle.mutable_cycle_requested();
-    request->set_cycle_id(++cycles_);
-    request->set_now_s(static_cast<int64_t>(cycles_));
-    request->set_version(model::kLatestRules);
-    request->add_rules();
+    std::vector<std::string> jobs;
     for (int i = 0; i < pods; ++i) {
-      Envelope message;
-      events::v1::JobSubmitted* job = message.mutable_job_submitted();
-      job->set_job_id(fmt::format("{}-{}", name, i));
-      job->mutable_spec()->set_revision(1);
-      job->mutable_spec()->set_slots(1);
-      job->mutable_spec()->set_jobspec(fmt::format(
-          R"({{"version":1,"resources":[{{"type":"slot","count":1,"label":"pod","with":[)"
-          R"({{"type":"cpu","count":100}},{{"type":"pods","count":1}}]}}],"tasks":[{{"command":)"
-          R"(["pod"],"slot":"pod","count":{{"per_slot":1}}}}],"attributes":{{"system":{{)"
-          R"({}"job":{{"pod":{{"namespace":"lab","labels":{{"app":"{}"{}}}}}}}}}}}}})",
-          rules.empty() ? "" : fmt::format(R"("pods":{},)", rules),
-          name,
-          rules.empty() ? fmt::format(R"(,"job-name":"{}-{}")", name, i) : ""));
-      Tell(message);
-      events::v1::Candidate* candidate = request->add_candidates();
-      candidate->set_job_id(job->job_id());
-      candidate->set_attempt(1);
+      jobs.push_back(fmt::format("{}-{}", name, i));
+      const std::string pod =
+          fmt::format(R"({{"namespace":"lab","labels":{{"app":"{}"{}}}}})",
+                      name,
+                      rules.empty() ? fmt::format(R"(,"job-name":"{}")", jobs.back()) : "");
+      Tell(matcher_core::Submitted(
+          jobs.back(), 1, matcher_core::OfPods(matcher_core::JobspecText(1, 100), pod, rules)));
+    }
+    Envelope cycle = matcher_core::Cycle(++cycles_, jobs);
+    // They run on.
+    for (auto& candidate : *cycle.mutable_cycle_requested()->mutable_candidates()) {
+      candidate.clear_duration_s();
     }
     const auto begun = Clock::now();
     const std::vector<Envelope> said = Tell(cycle);
@@ -291,11 +273,6 @@ class RuledPods {
   }
 
  private:
-  static void AddAmount(const char* resource, int64_t amount, events::v1::Node* node) {
-    events::v1::Amount* added = node->add_allocatable();
-    added->set_resource(resource);
-    added->set_amount(amount);
-  }
   static void AddLabel(const char* key, const std::string& value, events::v1::Node* node) {
     events::v1::Label* label = node->add_labels();
     label->set_key(key);

@@ -11,10 +11,8 @@ namespace fluxqueue::e2e {
 namespace {
 
 using ::testing::AnyOf;
-using ::testing::Contains;
 using ::testing::Eq;
 using ::testing::HasSubstr;
-using ::testing::SizeIs;
 
 TEST_F(WorkloadsTest, AJobOfOnePodRunsToItsEnd) {
   Apply(JobYaml("one"));
@@ -134,135 +132,6 @@ TEST_F(WorkloadsTest, AJobRunsOnNodesThatItPrefersWhileThereIsRoom) {
   }
   ASSERT_TRUE(system_->Kubectl({"label", "node", nodes[1], "disk-"}).ok());
   ASSERT_TRUE(system_->Kubectl({"taint", "node", nodes[2], nodes[3], "spot-"}).ok());
-}
-
-// A pod that runs until it is deleted.
-std::string PodYaml(const std::string& name, const std::string& app, const std::string& spec) {
-  return fmt::format(R"(apiVersion: v1
-kind: Pod
-metadata:
-  name: {}
-  namespace: e2e
-  labels: {{app: {}}}
-  annotations: {{fluxqueue.io/run-seconds: "600"}}
-spec:
-  restartPolicy: Never
-  containers: [{{name: main, image: busybox}}]
-  {}
----
-)",
-                     name,
-                     app,
-                     spec);
-}
-
-std::string Rule(const std::string& kind, const std::string& app) {
-  return fmt::format(
-      "affinity: {{{}: {{requiredDuringSchedulingIgnoredDuringExecution: "
-      "[{{topologyKey: kubernetes.io/hostname, "
-      "labelSelector: {{matchLabels: {{app: {}}}}}}}]}}}}",
-      kind,
-      app);
-}
-
-TEST_F(WorkloadsTest, PodsKeepTheRulesBetweenThem) {
-  const auto nodes_of = [](const std::string& jobs) {
-    const auto nodes =
-        system_->QueryOne(fmt::format("SELECT string_agg(DISTINCT s.node, ' ') FROM binder.slots s "
-                                      "JOIN queue.jobs j USING (job_id) WHERE j.name LIKE '{}'",
-                                      jobs));
-    return std::vector<std::string>(absl::StrSplit(nodes.value_or(""), ' '));
-  };
-  Apply(fmt::format(R"(apiVersion: batch/v1
-kind: Job
-metadata: {{name: apart, namespace: e2e, annotations: {{fluxqueue.io/run-seconds: "600"}}}}
-spec:
-  parallelism: 3
-  completions: 3
-  template:
-    metadata: {{labels: {{app: apart}}, annotations: {{fluxqueue.io/run-seconds: "600"}}}}
-    spec:
-      restartPolicy: Never
-      containers: [{{name: main, image: busybox}}]
-      {}
-)",
-                    Rule("podAntiAffinity", "apart")));
-  ExpectState("apart", "Running");
-  const std::vector<std::string> taken = nodes_of("apart");
-  EXPECT_EQ(taken.size(), 3u) << "each pod of the gang has a node of its own";
-  // Its rule keeps away those that have none; and theirs keeps them from it.
-  Apply(PodYaml("like", "apart", "terminationGracePeriodSeconds: 0"));
-  Apply(PodYaml("shy", "shy", Rule("podAntiAffinity", "apart")));
-  Apply(PodYaml("friend", "friend", Rule("podAffinity", "apart")));
-  ExpectState("friend", "Running");
-  EXPECT_THAT(taken, Contains(nodes_of("friend").at(0)));
-  // One of these two has the fourth node, and the other waits for it.
-  const absl::Status one_waits = system_->WaitFor(
-      [&] {
-        return Count("queue.jobs WHERE name IN ('like', 'shy') AND state = 'Running'") == 1 &&
-               Count(
-                   "queue.jobs WHERE name IN ('like', 'shy') AND state = 'Pending' AND "
-                   "message LIKE '%rules between pods%'") == 1;
-      },
-      std::chrono::seconds(60),
-      [&] {
-        return system_
-            ->QueryOne(
-                "SELECT string_agg(name || ' ' || state || ' ' || message, "
-                "'; ') FROM queue.jobs")
-            .value_or("");
-      });
-  EXPECT_TRUE(one_waits.ok()) << Message(one_waits);
-  ASSERT_TRUE(system_->Kubectl({"delete", "job", "apart", "-n", "e2e"}).ok());
-  ExpectState("apart", "Cancelled", std::chrono::seconds(60));
-  ExpectState("like", "Running");
-  ExpectState("shy", "Running");
-  ASSERT_TRUE(system_->Kubectl({"delete", "pod", "like", "shy", "friend", "-n", "e2e"}).ok());
-
-  // A pod that is not ours has the port of one node.
-  const std::string port = "ports: [{containerPort: 80, hostPort: 8080}]";
-  const auto nodes = system_->Kubectl({"get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"});
-  ASSERT_TRUE(nodes.ok()) << Message(nodes.status());
-  std::string foreign = PodYaml("foreign", "foreign", "nodeName: " + *nodes);
-  const auto with_port = [&port](std::string yaml) {
-    yaml.replace(yaml.find("image: busybox"), 14, "image: busybox, " + port);
-    return yaml;
-  };
-  foreign.replace(
-      foreign.find("app: foreign"), 12, "app: foreign, fluxqueue.io/managed: \"false\"");
-  Apply(with_port(foreign));
-  const absl::Status seen = system_->WaitFor(
-      [&] {
-        return Count(
-                   "matcher.graph_nodes WHERE encode(node, 'escape') LIKE '%hostport-8080-tcp%'") ==
-               1;
-      },
-      std::chrono::seconds(60),
-      [] { return "cleanup says that the port is taken"; });
-  EXPECT_TRUE(seen.ok()) << Message(seen);
-  for (int i = 0; i < 4; ++i) {
-    Apply(
-        with_port(PodYaml(fmt::format("port-{}", i), "port", "terminationGracePeriodSeconds: 0")));
-  }
-  const absl::Status three = system_->WaitFor(
-      [&] {
-        return Count("queue.jobs WHERE name LIKE 'port-%' AND state = 'Running'") == 3 &&
-               Count(
-                   "queue.jobs WHERE name LIKE 'port-%' AND state = 'Pending' AND "
-                   "message LIKE 'hostport-8080-tcp:%'") == 1;
-      },
-      std::chrono::seconds(60),
-      [] { return "three pods with the port run, the fourth waits for it"; });
-  EXPECT_TRUE(three.ok()) << Message(three);
-  EXPECT_THAT(nodes_of("port-%"), SizeIs(3));
-  ASSERT_TRUE(
-      system_
-          ->Kubectl(
-              {"delete", "pod", "foreign", "port-0", "port-1", "port-2", "port-3", "-n", "e2e"})
-          .ok());
-  for (int i = 0; i < 4; ++i) {
-    ExpectState(fmt::format("port-{}", i), "Cancelled", std::chrono::seconds(60));
-  }
 }
 
 TEST_F(WorkloadsTest, AGangStaysInOneZoneOrSaysWhyNot) {

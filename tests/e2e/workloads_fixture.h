@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <absl/strings/ascii.h>
+#include <absl/strings/str_split.h>
 
 #include "tests/e2e/system_test_base.h"
 
@@ -45,6 +46,34 @@ class WorkloadsTest : public SystemTest {
         },
         deadline,
         [&] { return fmt::format("'{}', not '{}'", wanted, shown); });
+    EXPECT_TRUE(status.ok()) << Message(status);
+  }
+
+  // Each once, of the slots of jobs whose names are LIKE this.
+  static std::vector<std::string> NodesOf(const std::string& jobs) {
+    const auto nodes =
+        system_->QueryOne(fmt::format("SELECT string_agg(DISTINCT s.node, ' ') FROM binder.slots s "
+                                      "JOIN queue.jobs j USING (job_id) WHERE j.name LIKE '{}'",
+                                      jobs));
+    return absl::StrSplit(nodes.value_or(""), ' ');
+  }
+
+  // In the end `run` of the jobs that meet the condition run, and one waits with a message that
+  // is LIKE this.
+  void ExpectOneWaits(const std::string& jobs, int run, const std::string& message) {
+    const std::string of = "queue.jobs WHERE " + jobs;
+    const absl::Status status = system_->WaitFor(
+        [&] {
+          return Count(of + " AND state = 'Running'") == run &&
+                 Count(of + " AND state = 'Pending' AND message LIKE '" + message + "'") == 1;
+        },
+        std::chrono::seconds(60),
+        [&] {
+          return system_
+              ->QueryOne("SELECT string_agg(name || ' ' || state || ' ' || message, '; ') FROM " +
+                         of)
+              .value_or("");
+        });
     EXPECT_TRUE(status.ok()) << Message(status);
   }
 

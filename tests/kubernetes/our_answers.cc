@@ -22,6 +22,8 @@ using nlohmann::json;
 
 // Neither library knows the other.
 static_assert(kubernetes::kMaxPreferencesBytes <= graph::kMaxPreferencesBytes);
+static_assert(kubernetes::kMaxPodRules <= graph::kMaxPodRules);
+static_assert(kubernetes::kMaxPodRuleBytes <= graph::kMaxPodRuleBytes);
 
 // The host ports that pods of these worlds have.
 const google::protobuf::RepeatedPtrField<std::string>& Ports() {
@@ -105,7 +107,7 @@ void OurNodes::SetPod(const graph::Jobspec& jobspec) {
   matcher_core::Specs specs;
   specs.Edit({"pod", 0}).jobspec = std::make_shared<graph::Jobspec>(jobspec);
   matcher_core::RuledSpecs ruled;
-  if (!jobspec.pods.AreNone()) ruled.keys.Put({jobspec.pods.space, {"pod", 0}}, true);
+  if (!jobspec.pods.AreNone()) ruled.Put({jobspec.pods.space, {"pod", 0}}, true);
   matcher::v1::PoolState none;
   const matcher_core::PromiseBook promises(&none);
   const std::vector<matcher_core::AllocationKey> plan;

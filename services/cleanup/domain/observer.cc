@@ -8,9 +8,7 @@
 #include "libs/kubernetes/group.h"
 #include "libs/kubernetes/node.h"
 #include "libs/kubernetes/ownership.h"
-#include "libs/kubernetes/pod_rules.h"
 #include "libs/kubernetes/requests.h"
-#include "libs/model/host_ports.h"
 
 namespace fluxqueue::cleanup {
 namespace {
@@ -18,28 +16,6 @@ namespace {
 using events::v1::Envelope;
 using events::v1::JobEnded;
 using events::v1::PodEnded;
-
-// As much as a node says of ports; it may have thousands.
-constexpr size_t kMostHostPorts = 128;
-// The same of pods that differ.
-constexpr size_t kMostForeignPods = 128;
-constexpr size_t kMostForeignBytes = size_t{128} * 1024;
-
-// What the pod uses of the node. It may ask for thousands of resources that the node does not have.
-kubernetes::Amounts UsedOf(const kubernetes::Node& node, const kubernetes::Amounts& requests) {
-  kubernetes::Amounts used;
-  for (const auto& [resource, amount] : node.allocatable) {
-    const auto asked = requests.find(resource);
-    if (asked != requests.end()) used.insert(*asked);
-  }
-  size_t ports = 0;
-  for (auto port = requests.lower_bound(model::kHostPortPrefix);
-       port != requests.end() && model::IsHostPort(port->first) && ports < kMostHostPorts;
-       ++port, ++ports) {
-    used.insert(*port);
-  }
-  return used;
-}
 
 // Of a group, of whose slots all have ended.
 JobEnded::Result ResultOf(const std::map<uint32_t, PodEnded::Result>& slots) {
@@ -85,7 +61,7 @@ bool Observer::TakeSlot(const Proof& proof, PodEntry* entry) {
   entry->job_id = proof.job_id;
   entry->slot = proof.slot;
   entry->hints.clear();
-  entry->who.reset();
+  entry->identity.reset();
   return true;
 }
 
@@ -93,7 +69,7 @@ bool Observer::Prove(const std::string& pod_uid, const Proof& proof) {
   const auto known = pods_.find(pod_uid);
   if (known == pods_.end() || !known->second.job_id.empty()) return false;
   if (!TakeSlot(proof, &known->second)) return false;
-  Mind(known->second.space);
+  NoteNamespace(known->second.space);
   dirty_nodes_.insert(known->second.node);
   TrackOwnPod(*known, /*message=*/"");
   return true;
@@ -102,7 +78,8 @@ bool Observer::Prove(const std::string& pod_uid, const Proof& proof) {
 void Observer::ObservePod(const kubernetes::Pod& pod, const std::optional<Proof>& proof) {
   const std::string& uid = pod.meta.uid;
   if (!pod.Bound()) {
-    if (pod.spec.scheduler_name == kubernetes::kSchedulerName) Mind(pod.meta.namespace_name);
+    if (pod.spec.scheduler_name == kubernetes::kSchedulerName)
+      NoteNamespace(pod.meta.namespace_name);
     return;
   }
   PodEntry entry;
@@ -129,9 +106,9 @@ void Observer::ObservePod(const kubernetes::Pod& pod, const std::optional<Proof>
     if (entry.Ended() && its_own_job) entry.job_id = uid;
   }
   if (!entry.job_id.empty()) {
-    Mind(entry.space);
-  } else if (entry.who == nullptr && entry.hints.empty()) {
-    entry.who = WhoIs(pod);
+    NoteNamespace(entry.space);
+  } else if (entry.identity == nullptr && entry.hints.empty()) {
+    if (auto identity = IdentityOf(pod)) entry.identity = identities_(*std::move(identity));
   }
   if (entry.job_id.empty() && entry.Ended()) {  // a foreigner that uses nothing any more
     DropPod(uid, /*gone=*/false);
@@ -266,7 +243,7 @@ void Observer::DropPod(const std::string& uid, bool gone) {
 }
 
 void Observer::ObserveJob(const kubernetes::Job& job) {
-  Mind(job.meta.namespace_name);
+  NoteNamespace(job.meta.namespace_name);
   JobEntry& entry = Touch(job.meta.uid);
   entry.present = true;
   entry.completions = job.completions.value_or(job.Slots());
@@ -397,50 +374,22 @@ bool Observer::CountsAsForeign(const PodEntry& pod) const {
   return pod.deleting && node != nodes_.end() && node->second.lost;
 }
 
-void Observer::Mind(const std::string& space) {
-  if (!spaces_.insert(space).second) return;
+void Observer::NoteNamespace(const std::string& space) {
+  if (!job_spaces_.insert(space).second) return;
   for (const auto& [uid, pod] : pods_) {
-    if (pod.who != nullptr && pod.space == space) dirty_nodes_.insert(pod.node);
+    if (pod.identity != nullptr && pod.space == space) dirty_nodes_.insert(pod.node);
   }
 }
 
-std::shared_ptr<const Observer::Who> Observer::WhoIs(const kubernetes::Pod& pod) {
-  // hint: rules between pods go by labels, and only within the namespace.
-  const auto made = [&pod](const kubernetes::PodSpec& spec) {
-    return kubernetes::MakePodRules(spec, pod.meta.namespace_name, pod.meta.labels);
-  };
-  auto rules = made(pod.spec);
-  // What we cannot keep for ours we cannot keep for others.
-  if (!rules.ok()) rules = made({});
-  if (!rules.ok()) return nullptr;
-  return whos_(Who(std::move(rules->pod), std::move(rules->rules)));
-}
-
-kubernetes::Amounts Observer::ForeignOf(const NodeEntry& node) const {
-  kubernetes::Amounts foreign;
-  for (const Pod* pod : node.pods) {
-    if (!CountsAsForeign(pod->second)) continue;
-    kubernetes::Add(foreign, UsedOf(node.view, *pod->second.requests));
-  }
-  return foreign;
-}
-
-void Observer::SayForeign(const NodeEntry& node, events::v1::Node* event) const {
-  std::map<Who, uint32_t> counts;
+ForeignPods Observer::ForeignOf(const NodeEntry& node) const {
+  ForeignPods foreign(node.view);
   for (const Pod* pod : node.pods) {
     const PodEntry& entry = pod->second;
-    if (entry.who == nullptr || !CountsAsForeign(entry) || !spaces_.contains(entry.space)) continue;
-    if (counts.size() < kMostForeignPods || counts.contains(*entry.who)) ++counts[*entry.who];
+    if (!CountsAsForeign(entry)) continue;
+    foreign.Add(*entry.requests,
+                job_spaces_.contains(entry.space) ? entry.identity.get() : nullptr);
   }
-  size_t bytes = 0;
-  for (const auto& [who, count] : counts) {
-    bytes += who.first.size() + who.second.size();
-    if (bytes > kMostForeignBytes) break;
-    events::v1::Node::Pods* pods = event->add_foreign_pods();
-    pods->set_pod(who.first);
-    pods->set_rules(who.second);
-    pods->set_count(count);
-  }
+  return foreign;
 }
 
 bool Observer::HasLivePods(const NodeEntry& node) const {
@@ -512,8 +461,9 @@ void Observer::CollectNode(const std::string& name, NodeEntry& node, Said* said)
       HasLivePods(node)) {
     return;
   }
-  events::v1::Node event = kubernetes::ToEvent(node.view, ForeignOf(node));
-  SayForeign(node, &event);
+  const ForeignPods foreign = ForeignOf(node);
+  events::v1::Node event = kubernetes::ToEvent(node.view, foreign.used());
+  foreign.WriteIdentities(&event);
   std::string inventory = kubernetes::InventoryOf(event);
   if (node.said.has_value() && node.said->inventory == inventory) return;
   Envelope upserted;

@@ -27,7 +27,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -47,6 +46,7 @@
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/shared_amounts.h"
 #include "libs/kubernetes/views.h"
+#include "services/cleanup/domain/foreign_pods.h"
 #include "services/cleanup/domain/proof.h"
 
 namespace fluxqueue::cleanup {
@@ -137,9 +137,6 @@ class Observer {
   enum class Phase : uint8_t { kWaits, kRuns, kSucceeded, kFailed };
   static Phase PhaseOf(std::string_view phase);
 
-  // What rules between pods are about (libs/kubernetes/pod_rules.h): who it is, and its rules.
-  using Who = std::pair<std::string, std::string>;
-
   struct PodEntry {
     std::string job_id;  // empty: foreign
     kubernetes::SlotName slot;
@@ -148,8 +145,8 @@ class Observer {
     std::string node;
     int64_t started_ms = 0;
     kubernetes::SharedAmounts requests;
-    std::shared_ptr<const Who> who;     // of a foreign one
-    Boxed<std::string> controller_job;  // of one that says that it is of a group
+    std::shared_ptr<const PodIdentity> identity;  // of a foreign one
+    Boxed<std::string> controller_job;            // of one that says that it is of a group
     // It does: if its slot is neither its own job's nor its Job's, it is of a gang, whose pods are
     // all that there is of the job.
     bool of_group = false;
@@ -255,11 +252,9 @@ class Observer {
                             events::v1::PodEnded::Result result,
                             const std::string& message);
   // A job of ours is there, or comes: of foreign pods there it is said who they are.
-  void Mind(const std::string& space);
-  std::shared_ptr<const Who> WhoIs(const kubernetes::Pod& pod);
+  void NoteNamespace(const std::string& space);
   bool CountsAsForeign(const PodEntry& pod) const;
-  kubernetes::Amounts ForeignOf(const NodeEntry& node) const;
-  void SayForeign(const NodeEntry& node, events::v1::Node* event) const;
+  ForeignPods ForeignOf(const NodeEntry& node) const;
   bool HasLivePods(const NodeEntry& node) const;
   // Something has to be said of the jobs with pods on it.
   void MarkJobsOf(const NodeEntry& node);
@@ -276,11 +271,11 @@ class Observer {
 
   const Millis node_lost_grace_;
   bool synced_ = false;
-  std::map<std::string, bool> pools_;          // that had a node: whether InventorySynced was said
-  Pods pods_;                                  // bound ones
-  kubernetes::AmountsPool requests_;           // of these
-  Interner<Who> whos_;                         // the same
-  std::set<std::string, std::less<>> spaces_;  // that are minded
+  std::map<std::string, bool> pools_;  // that had a node: whether InventorySynced was said
+  Pods pods_;                          // bound ones
+  kubernetes::AmountsPool requests_;   // of these
+  Interner<PodIdentity> identities_;   // the same
+  std::set<std::string> job_spaces_;   // namespaces where jobs of ours are, or were
   std::unordered_map<std::string, JobEntry> jobs_;
   std::map<std::string, NodeEntry> nodes_;
   std::set<std::string> missing_;  // present, not ready, and not lost yet
