@@ -141,6 +141,8 @@ TEST_F(FluxionPlacerTest, TakesNodesThatAreWorthMoreFirst) {
   Jobspec spec = Spec(3, {{"cpu", 1000}});
   spec.preferences = {.terms = {{graph::Constraint::HasLabel("disk", "ssd"), 5}},
                       .tolerations = {},
+                      .pods = {},
+                      .worths = nullptr,
                       .signature = "ssd"};
   EXPECT_THAT(Match("a", spec), ElementsAre("n1", "n1", "n0"));
   EXPECT_THAT(Match("b", WithSlots(spec, 3)), ElementsAre("n0", "n2", "n2"));

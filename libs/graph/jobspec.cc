@@ -291,6 +291,10 @@ absl::Status ParseJob(const json& job, Jobspec* spec) {
   if (job.contains("preferences")) {
     RETURN_IF_ERROR(ParsePreferences(job["preferences"], &spec->preferences));
   }
+  if (job.contains("pods")) {
+    RETURN_IF_ERROR(ParsePodPreferences(job["pods"], &spec->preferences.pods));
+    spec->preferences.signature += Digested(job["pods"].dump());
+  }
   return job.contains("pod") ? ParsePodOf(job["pod"], &spec->pods) : absl::OkStatus();
 }
 
@@ -312,10 +316,10 @@ absl::Status ParseAttributes(const json& attributes, Jobspec* spec) {
   }
   if (const auto pods = system->find("pods"); pods != system->end()) {
     RETURN_IF_ERROR(ParsePodRules(*pods, &spec->pods));
-    if (spec->pods.space.empty()) {
-      return InvalidArgument(
-          "attributes.system.job.pod: is missing; rules between pods are about one namespace");
-    }
+  }
+  if (LooksAtPods(*spec) && spec->pods.space.empty()) {
+    return InvalidArgument(
+        "attributes.system.job.pod: is missing; rules between pods are about one namespace");
   }
   const auto constraints = system->find("constraints");
   if (constraints == system->end()) return absl::OkStatus();
@@ -407,6 +411,14 @@ Jobspec WithSlots(const Jobspec& jobspec, uint32_t slots) {
   same.shape.clear();
   SignShape(&same);
   return same;
+}
+
+Jobspec WithWorths(Jobspec jobspec, std::shared_ptr<const NodeWorths> worths) {
+  Preferences& preferences = jobspec.preferences;
+  CHECK(preferences.worths == nullptr, "worths of {} are said twice", jobspec.shape);
+  preferences.signature += " worth " + worths->signature;
+  preferences.worths = std::move(worths);
+  return jobspec;
 }
 
 }  // namespace fluxqueue::graph

@@ -24,8 +24,8 @@
 //    "tolerations": ["spot:PreferNoSchedule"]}
 //
 // A node is worth the weights of all terms that it meets (preferred_nodes.h). They never keep a job
-// from starting. attributes.system.job.pod and attributes.system.pods are those of pod_rules.h. The
-// rest of `job` is not looked at.
+// from starting. What pods are, their rules and what they prefer of other pods (`job.pod`, `pods`,
+// `job.pods`) are said in pod_rules.h. The rest of `job` is not looked at.
 //
 // The count of slots may be a range, {"min": 2, "max": 8, "operator": "+", "operand": 1}: then the
 // job is elastic. It starts with as many as there is room for, and takes more while it runs. Its
@@ -34,8 +34,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "libs/graph/constraint.h"
@@ -62,10 +64,20 @@ struct Preference {
   int64_t weight = 0;  // from 1 to kMaxWeight
 };
 
+// What nodes are worth besides.
+struct NodeWorths {
+  std::vector<std::pair<uint64_t, int64_t>> by_ordinal;  // sorted; others are worth nothing
+  std::string signature;                                 // equal for equal ones
+};
+
 struct Preferences {
   std::vector<Preference> terms;
   // Of taints of the effect PreferNoSchedule, beside those of the jobspec.
   std::vector<Toleration> tolerations;
+  PodPreferences pods;
+  // What `pods` comes to as things are, said by whoever knows where pods run; null: nothing. No
+  // text says it.
+  std::shared_ptr<const NodeWorths> worths;
   // As Jobspec::constraint_signature; empty: it prefers nothing.
   std::string signature;
 };
@@ -100,7 +112,14 @@ absl::StatusOr<Jobspec> ParseJobspec(std::string_view json);
 // of types and labels have at most kMaxNameBytes. (What has been taken once is read as it is.)
 absl::Status CheckJobspecText(std::string_view json);
 
+// Where other pods run matters to it.
+inline bool LooksAtPods(const Jobspec& jobspec) {
+  return !jobspec.pods.AreNone() || !jobspec.preferences.pods.AreNone();
+}
+
 // The same with so many slots, all or nothing. REQUIRES: its slots are alike; at least one.
 Jobspec WithSlots(const Jobspec& jobspec, uint32_t slots);
+// The same, and nodes are worth that besides. REQUIRES: it has none.
+Jobspec WithWorths(Jobspec jobspec, std::shared_ptr<const NodeWorths> worths);
 
 }  // namespace fluxqueue::graph

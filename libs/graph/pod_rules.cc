@@ -18,10 +18,14 @@ constexpr std::array<std::string_view, 3> kPodsKeys = {"apart", "beside", "sprea
 constexpr std::array<std::string_view, 2> kRuleKeys = {"key", "pods"};
 constexpr std::array<std::string_view, 6> kSpreadKeys = {
     "affinity", "domains", "key", "pods", "skew", "taints"};
+constexpr std::array<std::string_view, 2> kPreferredKeys = {"even", "near"};
+constexpr std::array<std::string_view, 3> kNearKeys = {"key", "pods", "weight"};
+constexpr std::array<std::string_view, 4> kEvenKeys = {"affinity", "key", "pods", "taints"};
 constexpr std::array<std::string_view, 2> kSelectorKeys = {"expressions", "labels"};
 constexpr std::array<std::string_view, 3> kExpressionKeys = {"key", "op", "values"};
 constexpr std::array<std::string_view, 4> kOperators = {"DoesNotExist", "Exists", "In", "NotIn"};
 constexpr int64_t kMostPods = int64_t{1} << 31;
+constexpr int64_t kMaxPodWeight = 100;
 
 absl::Status CheckSize(const json& value, const std::string& path) {
   const size_t bytes = value.dump().size();
@@ -88,16 +92,41 @@ absl::StatusOr<bool> Flag(const json& object, const char* key, const std::string
   return InvalidArgument("{}.{}: must be true or false, is {}", path, key, value->dump());
 }
 
-absl::StatusOr<SpreadRule> ParseSpread(const json& value, const std::string& path) {
-  RETURN_IF_ERROR(CheckObject(value, path, kSpreadKeys));
+absl::StatusOr<SpreadRule> ParseWhereCounted(const json& value, const std::string& path) {
   SpreadRule rule;
   ASSIGN_OR_RETURN(rule.key, Text(value, "key", path));
   ASSIGN_OR_RETURN(rule.pods, ParseSelector(value, path));
-  ASSIGN_OR_RETURN(rule.skew, Integer(value, "skew", path, 1, kMostPods));
-  ASSIGN_OR_RETURN(rule.domains, Integer(value, "domains", path, 1, kMostPods));
   ASSIGN_OR_RETURN(rule.heeds_constraint, Flag(value, "affinity", path));
   ASSIGN_OR_RETURN(rule.heeds_taints, Flag(value, "taints", path));
   return rule;
+}
+
+absl::StatusOr<SpreadRule> ParseSpread(const json& value, const std::string& path) {
+  RETURN_IF_ERROR(CheckObject(value, path, kSpreadKeys));
+  ASSIGN_OR_RETURN(SpreadRule rule, ParseWhereCounted(value, path));
+  ASSIGN_OR_RETURN(rule.skew, Integer(value, "skew", path, 1, kMostPods));
+  ASSIGN_OR_RETURN(rule.domains, Integer(value, "domains", path, 1, kMostPods));
+  return rule;
+}
+
+absl::StatusOr<SpreadRule> ParseEven(const json& value, const std::string& path) {
+  RETURN_IF_ERROR(CheckObject(value, path, kEvenKeys));
+  return ParseWhereCounted(value, path);
+}
+
+absl::StatusOr<PodPreference> ParseNear(const json& value, const std::string& path) {
+  RETURN_IF_ERROR(CheckObject(value, path, kNearKeys));
+  PodPreference preference;
+  ASSIGN_OR_RETURN(preference.key, Text(value, "key", path));
+  ASSIGN_OR_RETURN(preference.pods, ParseSelector(value, path));
+  ASSIGN_OR_RETURN(preference.weight,
+                   Integer(value, "weight", path, -kMaxPodWeight, kMaxPodWeight));
+  return preference;
+}
+
+absl::Status CheckCount(size_t count, const std::string& path) {
+  if (count > 0 && count <= kMaxPodRules) return absl::OkStatus();
+  return InvalidArgument("{}: has {} rules, 1 to {} are allowed", path, count, kMaxPodRules);
 }
 
 }  // namespace
@@ -118,12 +147,18 @@ absl::Status ParsePodRules(const json& pods, PodRules* rules) {
   ASSIGN_OR_RETURN(rules->apart, ParseItems<PodRule>(pods, "apart", path, ParseRule));
   ASSIGN_OR_RETURN(rules->beside, ParseItems<PodRule>(pods, "beside", path, ParseRule));
   ASSIGN_OR_RETURN(rules->spread, ParseItems<SpreadRule>(pods, "spread", path, ParseSpread));
-  const size_t count = rules->apart.size() + rules->beside.size() + rules->spread.size();
-  if (count == 0 || count > kMaxPodRules) {
-    return InvalidArgument("{}: has {} rules, 1 to {} are allowed", path, count, kMaxPodRules);
-  }
+  RETURN_IF_ERROR(
+      CheckCount(rules->apart.size() + rules->beside.size() + rules->spread.size(), path));
   rules->signature = Digested(pods.dump());
   return absl::OkStatus();
+}
+
+absl::Status ParsePodPreferences(const json& pods, PodPreferences* preferences) {
+  const std::string path = "attributes.system.job.pods";
+  RETURN_IF_ERROR(CheckObject(pods, path, kPreferredKeys));
+  ASSIGN_OR_RETURN(preferences->near, ParseItems<PodPreference>(pods, "near", path, ParseNear));
+  ASSIGN_OR_RETURN(preferences->even, ParseItems<SpreadRule>(pods, "even", path, ParseEven));
+  return CheckCount(preferences->near.size() + preferences->even.size(), path);
 }
 
 }  // namespace fluxqueue::graph

@@ -13,6 +13,13 @@
 //                                            "domains": 1, "affinity": true, "taints": false}]}
 //   SELECTOR                    {"labels": {"app": "web"},
 //                                "expressions": [{"key": "tier", "op": "In", "values": ["a"]}]}
+//
+// What pods would rather have (preferred podAffinity and, with negative weights, podAntiAffinity;
+// ScheduleAnyway) keeps no job from starting:
+//
+//   attributes.system.job.pods  {"near": [{"key": "zone", "pods": SELECTOR, "weight": -50}],
+//                                "even": [{"key": "zone", "pods": SELECTOR,
+//                                          "affinity": true, "taints": false}]}
 #pragma once
 
 #include <cstddef>
@@ -51,6 +58,21 @@ struct SpreadRule {
   bool heeds_taints = false;
 };
 
+struct PodPreference {
+  std::string key;
+  LabelSelector pods;
+  int64_t weight = 0;  // of each such pod in the node's domain; below 0: rather not there
+};
+
+// Plain values.
+struct PodPreferences {
+  std::vector<PodPreference> near;
+  // As few as can be of these pods in the node's domain; skew and domains do not matter.
+  std::vector<SpreadRule> even;
+
+  bool AreNone() const { return near.empty() && even.empty(); }
+};
+
 // Plain values.
 struct PodRules {
   std::string space;  // the namespace
@@ -67,5 +89,6 @@ struct PodRules {
 // InvalidArgument names the key, its value and what is allowed.
 absl::Status ParsePodOf(const nlohmann::json& pod, PodRules* rules);
 absl::Status ParsePodRules(const nlohmann::json& pods, PodRules* rules);
+absl::Status ParsePodPreferences(const nlohmann::json& pods, PodPreferences* preferences);
 
 }  // namespace fluxqueue::graph

@@ -68,7 +68,7 @@ TEST(PodRules, AreReadFromAJobspec) {
        at + ".apart[0].pods.labels.a: must be a string, is 1"},
       {Pods(R"({"apart":[{"key":"z","pods":{"expressions":[{"key":"a","op":"Gt"}]}}]})", pod),
        at + R"(.apart[0].pods.expressions[0].op: must be one of DoesNotExist, Exists, In, NotIn)"},
-      {Pods(R"({"spread":[{"key":"z",)" + web + R"(,"skew":0}]})", pod),
+      {Pods(R"({"spread":[{"key":"z",)" + web + R"(,"affinity":true,"taints":true,"skew":0}]})", pod),
        at + ".spread[0].skew: must be from 1 to 2147483648, is 0"},
       {Text(R"("pods":)" + apart),
        "attributes.system.job.pod: is missing; rules between pods are about one namespace"},
@@ -80,6 +80,46 @@ TEST(PodRules, AreReadFromAJobspec) {
   for (const auto& [text, error] : bad) {
     EXPECT_THAT(Message(ParseJobspec(text).status()), HasSubstr(error)) << text;
   }
+}
+
+TEST(PodPreferences, AreReadFromAJobspec) {
+  const std::string pod = R"({"namespace":"lab","labels":{"app":"web"}})";
+  const std::string web = R"("pods":{"labels":{"app":"web"}})";
+  const auto preferring = [](const std::string& pods, const std::string& who) {
+    return ParseJobspec(Text(R"("job":{"pod":)" + who + R"(,"pods":)" + pods + "}"));
+  };
+  const std::string near = R"({"near":[{"key":"zone",)" + web + R"(,"weight":-7}]})";
+  const auto spec = preferring(R"({"even":[{"key":"rack",)" + web +
+                                   R"(,"affinity":false,"taints":true}],"near":[{"key":"zone",)" +
+                                   web + R"(,"weight":-7}]})",
+                               pod);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const PodPreferences& preferred = spec->preferences.pods;
+  ASSERT_EQ(preferred.near.size(), 1u);
+  EXPECT_EQ(preferred.near[0].weight, -7);
+  EXPECT_TRUE(preferred.near[0].pods.Selects(spec->pods.labels));
+  ASSERT_EQ(preferred.even.size(), 1u);
+  EXPECT_EQ(preferred.even[0].key, "rack");
+  EXPECT_FALSE(preferred.even[0].heeds_constraint);
+  EXPECT_TRUE(preferred.even[0].heeds_taints);
+  EXPECT_TRUE(spec->pods.AreNone()) << "it is no rule";
+  EXPECT_EQ(spec->shape, preferring(near, pod)->shape) << "they fit in the same places";
+  EXPECT_NE(spec->preferences.signature, preferring(near, pod)->preferences.signature);
+
+  const std::string at = "attributes.system.job.pods";
+  const std::pair<std::string, std::string> bad[] = {
+      {"[]", at + ": must be an object, is array"},
+      {"{}", at + ": has 0 rules, 1 to 16 are allowed"},
+      {R"({"near":[{"key":"zone",)" + web + "}]}", at + ".near[0].weight: is missing"},
+      {R"({"near":[{"key":"zone",)" + web + R"(,"weight":101}]})",
+       at + ".near[0].weight: must be from -100 to 100, is 101"},
+      {R"({"even":[{"key":"zone",)" + web + R"(,"skew":1}]})",
+       at + ".even[0].skew: this key is not supported here"},
+  };
+  for (const auto& [pods, error] : bad) {
+    EXPECT_THAT(Message(preferring(pods, pod).status()), HasSubstr(error)) << pods;
+  }
+  EXPECT_THAT(Message(preferring(near, R"({"labels":{}})").status()), HasSubstr("namespace"));
 }
 
 }  // namespace

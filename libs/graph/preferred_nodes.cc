@@ -33,6 +33,15 @@ int64_t WorthOf(const NodeSpec& node, const Jobspec& jobspec) {
   return repels ? worth - kSoftTaint : worth;
 }
 
+int64_t WorthBesides(const NodeSpec& node, const NodeWorths& worths) {
+  const auto& all = worths.by_ordinal;
+  const auto found =
+      std::lower_bound(all.begin(), all.end(), node.ordinal, [](const auto& one, uint64_t ordinal) {
+        return one.first < ordinal;
+      });
+  return found != all.end() && found->first == node.ordinal ? found->second : 0;
+}
+
 Constraint AnyOf(const PreferenceTiers::Nodes& nodes) {
   std::vector<int64_t> ranks;
   ranks.reserve(nodes.size());
@@ -63,7 +72,10 @@ std::vector<PreferenceTiers::Nodes> FindTiers(const Jobspec& jobspec, const Node
     const NodeSpec& spec = node->spec;
     if (!jobspec.constraint.Matches(spec)) continue;
     if (FirstUntolerated(spec.taints, jobspec.tolerations, /*lasting=*/true) != nullptr) continue;
-    by_worth[WorthOf(spec, jobspec)].push_back(node);
+    const NodeWorths* besides = jobspec.preferences.worths.get();
+    const int64_t worth =
+        WorthOf(spec, jobspec) + (besides == nullptr ? 0 : WorthBesides(spec, *besides));
+    by_worth[worth].push_back(node);
   }
   std::vector<PreferenceTiers::Nodes> tiers;
   if (by_worth.size() < 2) return tiers;
@@ -125,9 +137,11 @@ void PreferredNodes::ForgetOldest() {
 
 PreferenceTiers* PreferredNodes::TiersOf(const Jobspec& jobspec, const NodeTable& table) {
   if (version_ != table.version()) Renew(table);
-  if (jobspec.preferences.terms.empty() && !any_soft_taint_) return nullptr;
+  const Preferences& preferences = jobspec.preferences;
+  const bool any = !preferences.terms.empty() || preferences.worths != nullptr;
+  if (!any && !any_soft_taint_) return nullptr;
   const std::string of =
-      fmt::format("{} preferring {}", jobspec.constraint_signature, jobspec.preferences.signature);
+      fmt::format("{} preferring {}", jobspec.constraint_signature, preferences.signature);
   auto known = known_.find(of);
   if (known == known_.end()) {
     if (known_.size() >= kMostKnown) ForgetOldest();

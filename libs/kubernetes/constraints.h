@@ -23,9 +23,6 @@
 //
 //   {"terms":[{"weight":80,"constraint":{"properties":["zone=a"]}}],
 //    "tolerations":["spot:PreferNoSchedule"]}
-//
-// Preferred pod affinity and spread with ScheduleAnyway have no effect: which pods run where is not
-// in a graph of nodes.
 #pragma once
 
 #include <cstddef>

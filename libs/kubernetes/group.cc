@@ -64,21 +64,23 @@ constexpr size_t kMostSets = 16;
 }  // namespace
 
 std::string FormatGroup(const GroupName& group) {
-  return fmt::format("{}/{}{}", group.name, group.size, group.or_each ? "+" : "");
+  const char* how = group.at_first ? "^" : group.or_each ? "+" : "";
+  return fmt::format("{}/{}{}", group.name, group.size, how);
 }
 
 std::optional<GroupName> ParseGroup(std::string_view record) {
   const size_t slash = record.find('/');
   if (slash == record.npos) return std::nullopt;
   std::string_view text = record.substr(slash + 1);
-  const bool or_each = text.ends_with('+');
+  const bool at_first = text.ends_with('^');
+  const bool or_each = at_first || text.ends_with('+');
   if (or_each) text.remove_suffix(1);
   uint32_t size = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   std::string name(record.substr(0, slash));
   if (size < 2 || size > kMaxGroupPods || !IsDnsLabel(name)) return std::nullopt;
-  return GroupName{std::move(name), size, or_each};
+  return GroupName{std::move(name), size, or_each, at_first};
 }
 
 void SortBySlot(std::vector<const GroupMember*>* members) {

@@ -19,8 +19,8 @@
 
 namespace fluxqueue::kubernetes {
 
-// The record, "NAME/SIZE", with a '+' behind it where it is of `or_each`; and what it says. Unset:
-// there is none.
+// The record, "NAME/SIZE", with a '+' behind it where it is of `or_each`, and a '^' where it is so
+// at first; and what it says. Unset: there is none.
 std::string FormatGroup(const GroupName& group);
 std::optional<GroupName> ParseGroup(std::string_view record);
 

@@ -54,10 +54,21 @@ const json* At(const json& object, const std::string& path) {
   return object.contains(pointer) ? &object[pointer] : nullptr;
 }
 
-// What a path with `each` is looked for in: the items of a list or the values of a map.
+// What a path with `each` is looked for in: the items of a list or the values of a map; where it
+// has a '*' in the middle, of all that it leads to.
 std::vector<const json*> Items(const json& object, const std::string& each) {
+  constexpr std::string_view kInEach = "/*/";
   if (each.empty()) return {&object};
   std::vector<const json*> items;
+  const size_t outer = each.find(kInEach);
+  if (outer != each.npos) {
+    const std::string inner = each.substr(outer + kInEach.size() - 1);
+    for (const json* item : Items(object, each.substr(0, outer))) {
+      const std::vector<const json*> of_item = Items(*item, inner);
+      items.insert(items.end(), of_item.begin(), of_item.end());
+    }
+    return items;
+  }
   const json* list = At(object, each);
   if (list == nullptr || !list->is_structured()) return items;
   for (const json& item : *list) items.push_back(&item);
@@ -123,17 +134,38 @@ class GroupTable::Reader {
 
  private:
   static Row ReadRow(const YAML::Node& node) {
-    CheckKeys(node, {"name", "if", "size", "object", "pods", "unless", "else", "of"});
+    CheckKeys(
+        node,
+        {"name", "field", "owner", "growth", "if", "size", "object", "pods", "unless", "else", "of"});
     Row row;
-    row.name = node["name"].as<std::vector<std::string>>();
-    if (row.name.empty()) throw std::invalid_argument("name: wanted a list of keys");
+    if (node["owner"]) {
+      row.owners = ReadOwners(node);
+    } else if (node["field"]) {
+      row.by_pod_group = node["field"].as<std::string>() == "schedulingGroup";
+      if (!row.by_pod_group) throw std::invalid_argument("field: allowed is schedulingGroup");
+    } else {
+      row.name = node["name"].as<std::vector<std::string>>();
+      if (row.name.empty()) throw std::invalid_argument("name: wanted a list of keys");
+    }
     if (node["if"]) row.conditions = node["if"].as<std::map<std::string, std::string>>();
     if (node["size"]) row.size = node["size"].as<std::string>();
     if (node["object"]) row.objects = ReadObjects(node);
     if (row.size.empty() != row.objects.has_value()) {
       throw std::invalid_argument("wanted one of size and object");
     }
+    if (row.name.empty() && !row.objects) {
+      throw std::invalid_argument("object: wanted with owner and field");
+    }
     return row;
+  }
+
+  static Owners ReadOwners(const YAML::Node& row) {
+    Owners owners;
+    owners.kind = row["owner"].as<std::string>();
+    const absl::StatusOr<Growth> growth = ParseGrowth(row["growth"].as<std::string>(""));
+    if (!growth.ok()) throw std::invalid_argument("growth: " + Message(growth.status()));
+    owners.at_first = *growth == Growth::kAll;
+    return owners;
   }
 
   static GroupObjects ReadObjects(const YAML::Node& row) {
@@ -250,14 +282,35 @@ absl::StatusOr<GroupTable> GroupTable::With(std::string_view rows) {
   return table;
 }
 
-absl::StatusOr<std::optional<AskedGroup>> GroupTable::Asked(const StringMap& labels,
-                                                            const StringMap& annotations) const {
+absl::StatusOr<std::optional<AskedGroup>> GroupTable::Asked(const PodKeys& pods) const {
+  const auto& [labels, annotations, pod_group, owner] = pods;
   RETURN_IF_ERROR(CheckBoth(labels, annotations));
+  std::optional<Growth> growth;
+  if (const auto* text = Value(std::string(kGrowthKey), labels, annotations); text != nullptr) {
+    absl::StatusOr<Growth> value = ParseGrowth(*text);
+    if (!value.ok()) return Annotate(value.status(), kGrowthKey);
+    growth = *value;
+  }
   const auto says = [&](const auto& condition) {
     const std::string* value = Value(condition.first, labels, annotations);
     return value != nullptr && *value == condition.second;
   };
   for (const Row& row : rows_) {
+    if (row.by_pod_group) {
+      if (pod_group.empty()) continue;
+      const std::string name(pod_group);
+      return AskedGroup{
+          .group = {.name = AsDnsLabel(name)}, .objects = &*row.objects, .object = name};
+    }
+    if (row.owners) {
+      const Growth grows = growth.value_or(row.owners->at_first ? Growth::kAll : Growth::kEach);
+      if (owner == nullptr || owner->kind != row.owners->kind || grows == Growth::kEach) continue;
+      AskedGroup asked{.group = {.name = AsDnsLabel(owner->name), .or_each = true},
+                       .objects = &*row.objects,
+                       .object = owner->name};
+      asked.group.at_first = true;
+      return asked;
+    }
     std::string name;
     bool named = true;
     for (const std::string& key : row.name) {

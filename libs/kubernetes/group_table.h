@@ -12,6 +12,7 @@
 
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/resource.h"
+#include "libs/kubernetes/views.h"
 
 #include "absl/status/statusor.h"
 
@@ -26,6 +27,8 @@ struct GroupName {
   // Its pods did not ask to be a gang, the kind that they are of is one: where they are not all
   // there, or cannot be one job, each is a job of its own.
   bool or_each = false;
+  // The same; and while some of its pods run, those that come are each a job of its own at once.
+  bool at_first = false;
 
   friend bool operator==(const GroupName&, const GroupName&) = default;
 };
@@ -66,6 +69,14 @@ struct AskedGroup {
   std::string object;                     // its name, in the pods' namespace
 };
 
+// What pods say, and who makes them.
+struct PodKeys {
+  const StringMap& labels;
+  const StringMap& annotations;
+  std::string_view pod_group = {};        // as PodSpec::pod_group
+  const OwnerReference* owner = nullptr;  // whose controller makes them; null: others do
+};
+
 class GroupTable {
  public:
   // What is compiled in.
@@ -73,14 +84,19 @@ class GroupTable {
   // `rows`, a YAML list, after these. InvalidArgument names the row, and what is allowed.
   static absl::StatusOr<GroupTable> With(std::string_view rows);
 
-  // What these keys ask for. Unset: no group, or one of a single pod. InvalidArgument names the
-  // key, its value and what is allowed. What it points to is the table's.
-  absl::StatusOr<std::optional<AskedGroup>> Asked(const StringMap& labels,
-                                                  const StringMap& annotations) const;
+  // What such pods ask for. Unset: no group, or one of a single pod. InvalidArgument names the key,
+  // its value and what is allowed. What it points to is the table's.
+  absl::StatusOr<std::optional<AskedGroup>> Asked(const PodKeys& pods) const;
 
  private:
+  struct Owners {
+    std::string kind;
+    bool at_first = false;  // where the pods do not say
+  };
   struct Row {
-    std::vector<std::string> name;
+    std::optional<Owners> owners;   // whose name is the group's
+    bool by_pod_group = false;      // or it is the pods' pod_group
+    std::vector<std::string> name;  // else
     std::map<std::string, std::string> conditions;
     std::string size;
     std::optional<GroupObjects> objects;

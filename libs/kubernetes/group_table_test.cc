@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/kubernetes/group.h"
 #include "libs/kubernetes/names.h"
 
 #include "fmt/format.h"
@@ -16,9 +17,11 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+const StringMap kNone;
+
 // "NAME/SIZE", "NAME by RESOURCE OBJECT", "none", or why not.
 std::string Asked(const StringMap& labels, const StringMap& annotations = {}) {
-  const auto asked = GroupTable::Known().Asked(labels, annotations);
+  const auto asked = GroupTable::Known().Asked({labels, annotations});
   if (!asked.ok()) return Message(asked.status());
   if (!asked->has_value()) return "none";
   const auto& [group, objects, object] = **asked;
@@ -29,7 +32,7 @@ std::string Asked(const StringMap& labels, const StringMap& annotations = {}) {
 
 // What the object of the row that these labels name says: "SIZE", or why not.
 std::string Size(const StringMap& labels, const std::string& object) {
-  const auto asked = GroupTable::Known().Asked(labels, {});
+  const auto asked = GroupTable::Known().Asked({labels, kNone});
   if (!asked.ok() || !asked->has_value() || (*asked)->objects == nullptr) return "no object";
   const auto size = (*asked)->objects->SizeIn(object);
   return size.ok() ? fmt::format("{}", *size) : Message(size.status());
@@ -159,7 +162,7 @@ TEST(GroupTableTest, ABadKeyIsRefusedWithWhatIsAllowed) {
 
 TEST(GroupTableTest, NamesOfOthersMayBeAnyText) {
   const auto name = [](const std::string& text) {
-    const auto asked = GroupTable::Known().Asked({{"scheduling.k8s.io/group-name", text}}, {});
+    const auto asked = GroupTable::Known().Asked({StringMap{{"scheduling.k8s.io/group-name", text}}, kNone});
     return asked.ok() && asked->has_value() ? (*asked)->group.name : "none";
   };
   EXPECT_EQ(name("train"), "train");
@@ -173,7 +176,7 @@ TEST(GroupTableTest, NamesOfOthersMayBeAnyText) {
 
 TEST(GroupTableTest, PodsThatDidNotAskForAGangNeedNotBeOne) {
   const auto or_each = [](const StringMap& labels) {
-    const auto asked = GroupTable::Known().Asked(labels, {});
+    const auto asked = GroupTable::Known().Asked({labels, kNone});
     return asked.ok() && asked->has_value() && (*asked)->group.or_each;
   };
   EXPECT_FALSE(or_each({{"scheduling.x-k8s.io/pod-group", "g"}}));
@@ -186,11 +189,13 @@ TEST(GroupTableTest, AnInstallationAddsRows) {
       "[{name: [example.com/set], object: {group: example.com, version: v1, resource: sets}, "
       "pods: [{times: [/spec/size]}]}]");
   ASSERT_TRUE(table.ok()) << table.status();
-  const auto asked = table->Asked({{"example.com/set", "a"}}, {});
+  const auto asked = table->Asked({StringMap{{"example.com/set", "a"}}, kNone});
   ASSERT_TRUE(asked.ok() && asked->has_value());
   EXPECT_EQ((*asked)->objects->SizeIn(R"({"spec":{"size":7}})").value(), 7U);
   EXPECT_TRUE(
-      table->Asked({{"fluxnetes.group-name", "g"}, {"fluxnetes.group-size", "3"}}, {})->has_value())
+      table
+          ->Asked({StringMap{{"fluxnetes.group-name", "g"}, {"fluxnetes.group-size", "3"}}, kNone})
+          ->has_value())
       << "ours are there, too";
 }
 
@@ -203,7 +208,7 @@ TEST(GroupTableTest, ABadRowIsNamed) {
   EXPECT_THAT(problem("[{name: [], size: b}]"), HasSubstr("name"));
   EXPECT_THAT(problem("[{name: [a]}]"), HasSubstr("one of size and object"));
   EXPECT_THAT(problem("[{name: [a], size: b, sice: c}]"),
-              AllOf(HasSubstr("'sice'"), HasSubstr("allowed are name, if, size")));
+              AllOf(HasSubstr("'sice'"), HasSubstr("allowed are name, field, owner")));
   const std::string object = "object: {group: g, version: v1, resource: r}";
   EXPECT_THAT(problem(fmt::format("[{{name: [a], {}}}]", object)), HasSubstr("pods: wanted"));
   EXPECT_THAT(problem(fmt::format("[{{name: [a], {}, pods: [{{times: [spec/a]}}]}}]", object)),
@@ -213,6 +218,66 @@ TEST(GroupTableTest, ABadRowIsNamed) {
   EXPECT_THAT(problem(fmt::format("[{{name: [a], {}, pods: [{{}}], else: all}}]", object)),
               HasSubstr("allowed is each"));
   EXPECT_THAT(problem("]"), HasSubstr("line 1"));
+}
+
+TEST(GroupTableTest, KubernetesOwnPodGroupsAreGangs) {
+  const auto asked =
+      GroupTable::Known().Asked({.labels = kNone, .annotations = kNone, .pod_group = "train.0"});
+  ASSERT_TRUE(asked.ok() && asked->has_value());
+  EXPECT_EQ((*asked)->object, "train.0");
+  EXPECT_TRUE(IsDnsLabel((*asked)->group.name));
+  const GroupObjects& groups = *(*asked)->objects;
+  EXPECT_EQ(groups.plural, "podgroups");
+  EXPECT_EQ(*groups.SizeIn(R"({"spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}})"), 4u);
+  EXPECT_EQ(*groups.SizeIn(R"({"spec": {"schedulingPolicy": {"basic": {}}}})"), 1u);
+}
+
+TEST(GroupTableTest, AnAppWrapperHasThePodSetsOfAllItsComponents) {
+  const auto asked =
+      GroupTable::Known().Asked({StringMap{{"workload.codeflare.dev/appwrapper", "w"}}, kNone});
+  ASSERT_TRUE(asked.ok() && asked->has_value());
+  const GroupObjects& wrappers = *(*asked)->objects;
+  EXPECT_EQ(*wrappers.SizeIn(R"({"status": {"componentStatus": [
+      {"podSets": [{"replicas": 2, "path": "a"}, {"path": "b"}]}, {"name": "a Service"},
+      {"podSets": [{"replicas": 3, "path": "c"}]}]}})"),
+            6u);
+  EXPECT_EQ(*wrappers.SizeIn(R"({"spec": {"components": []}})"), 0u);
+}
+
+// Who makes them is the owner's controller: no key says so.
+TEST(GroupTableTest, PodsOfOwnersAreOneGangAtFirst) {
+  const auto record = [](const char* kind, const StringMap& annotations) {
+    const OwnerReference owner{"apps/v1", kind, "db", "u-1", true};
+    const auto asked = GroupTable::Known().Asked({.labels = kNone, .annotations = annotations, .owner = &owner});
+    if (!asked.ok()) return Message(asked.status());
+    if (!asked->has_value()) return std::string("none");
+    GroupName group = (*asked)->group;
+    EXPECT_EQ((*asked)->object, "db");
+    group.size = 3;
+    return FormatGroup(group);
+  };
+  EXPECT_EQ(record("StatefulSet", {}), "db/3^");
+  EXPECT_EQ(record("StatefulSet", {{"fluxqueue.io/growth", "each"}}), "none");
+  EXPECT_EQ(record("ReplicaSet", {}), "none");
+  EXPECT_EQ(record("ReplicaSet", {{"fluxqueue.io/growth", "all"}}), "db/3^");
+  EXPECT_EQ(record("ReplicationController", {{"fluxqueue.io/growth", "all"}}), "none");
+  EXPECT_EQ(record("ReplicaSet", {{"fluxqueue.io/growth", "some"}}),
+            "fluxqueue.io/growth: \"some\": allowed are each and all");
+  EXPECT_EQ(record("StatefulSet",
+                   {{"fluxqueue.io/group-name", "x"}, {"fluxqueue.io/group-size", "1"}}),
+            "none");
+  const auto group = ParseGroup("db/3^");
+  ASSERT_TRUE(group);
+  EXPECT_TRUE(group->at_first);
+  EXPECT_TRUE(group->or_each);
+
+  const OwnerReference owner{"apps/v1", "StatefulSet", "db", "u-1", true};
+  const auto asked = GroupTable::Known().Asked({.labels = kNone, .annotations = kNone, .owner = &owner});
+  ASSERT_TRUE(asked.ok() && asked->has_value());
+  const GroupObjects& sets = *(*asked)->objects;
+  EXPECT_EQ(*sets.SizeIn(R"({"spec": {"replicas": 4, "podManagementPolicy": "Parallel"}})"), 4u);
+  EXPECT_EQ(*sets.SizeIn(R"({"spec": {"replicas": 4, "podManagementPolicy": "OrderedReady"}})"),
+            0u);
 }
 
 }  // namespace

@@ -67,6 +67,9 @@ std::string JobText(const PodDemand& demand) {
   if (!demand.preferences.empty()) {
     members.push_back(fmt::format(R"("preferences":{})", demand.preferences));
   }
+  if (!demand.rules.preferred.empty()) {
+    members.push_back(fmt::format(R"("pods":{})", demand.rules.preferred));
+  }
   return members.empty() ? "" : fmt::format(R"("job":{{{}}},)", fmt::join(members, ","));
 }
 

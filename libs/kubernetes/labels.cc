@@ -28,6 +28,7 @@ constexpr std::array kUserKeys = {kQueueKey,
                                   kArrayKey,
                                   kGroupNameKey,
                                   kGroupSizeKey,
+                                  kGrowthKey,
                                   kIgnoreDisruptionsKey,
                                   kQosKey,
                                   kHoldKey,
@@ -214,6 +215,12 @@ absl::StatusOr<UserKeys> ParseUserKeys(const Job& job) {
   keys.hold = keys.hold || from_template->hold;
   if (keys.qos.empty()) keys.qos = from_template->qos;
   return keys;
+}
+
+absl::StatusOr<Growth> ParseGrowth(std::string_view text) {
+  if (text == "each") return Growth::kEach;
+  if (text == "all") return Growth::kAll;
+  return InvalidArgument("\"{}\": allowed are each and all", text);
 }
 
 absl::StatusOr<Millis> ParseDuration(std::string_view text) {

@@ -46,6 +46,8 @@ inline constexpr std::string_view kArrayKey = "fluxqueue.io/array";
 // Of pods: the gang that they are of, and how many pods it has (group.h).
 inline constexpr std::string_view kGroupNameKey = "fluxqueue.io/group-name";
 inline constexpr std::string_view kGroupSizeKey = "fluxqueue.io/group-size";
+// Of the pods of a StatefulSet or ReplicaSet: whether those of its first start are one gang.
+inline constexpr std::string_view kGrowthKey = "fluxqueue.io/growth";
 // Of Jobs, read when they are made: a rule in their podFailurePolicy that ignores disruptions.
 inline constexpr std::string_view kIgnoreDisruptionsKey = "fluxqueue.io/ignore-disruptions";
 inline constexpr std::string_view kManagedLabel = "fluxqueue.io/managed";  // object, namespace
@@ -152,6 +154,10 @@ bool MayBeElastic(const Job& job);
 
 // A Job's own keys, and where they are silent its template's.
 absl::StatusOr<UserKeys> ParseUserKeys(const Job& job);
+
+enum class Growth { kEach, kAll };
+// "each": every pod is a job of its own; "all": those of the first start are one gang.
+absl::StatusOr<Growth> ParseGrowth(std::string_view text);
 
 // "90" (seconds), "90s", "1h30m", "500ms"; "0": unlimited.
 absl::StatusOr<Millis> ParseDuration(std::string_view text);

@@ -205,7 +205,7 @@ TEST(UserKeys, RefusalsNameKeyValueAndWhatIsAllowed) {
        "fluxqueue.io/prio=\"1\": no such key; known are fluxqueue.io/queue, fluxqueue.io/priority, "
        "fluxqueue.io/duration, fluxqueue.io/topology, fluxqueue.io/depends-on, "
        "fluxqueue.io/begin, fluxqueue.io/min-slots, fluxqueue.io/max-slots, fluxqueue.io/array, "
-       "fluxqueue.io/group-name, fluxqueue.io/group-size, "
+       "fluxqueue.io/group-name, fluxqueue.io/group-size, fluxqueue.io/growth, "
        "fluxqueue.io/ignore-disruptions, fluxqueue.io/qos, "
        "fluxqueue.io/hold, fluxqueue.io/cancel, fluxqueue.io/retry, "
        "fluxqueue.io/managed"},

@@ -1,6 +1,7 @@
 #include "libs/kubernetes/pod_rules.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -44,12 +45,15 @@ json ToJson(const LabelSelector& selector) {
   return {{"labels", selector.labels}, {"expressions", expressions}};
 }
 
+bool IsAbout(std::string_view space, const PodTerm& term) {
+  return !term.selects_namespaces &&
+         std::all_of(term.namespaces.begin(), term.namespaces.end(), [&](const auto& name) {
+           return name == space;
+         });
+}
+
 absl::Status CheckNamespaces(std::string_view path, const PodTerm& term, std::string_view space) {
-  const bool own = !term.selects_namespaces &&
-                   std::all_of(term.namespaces.begin(), term.namespaces.end(), [&](const auto& n) {
-                     return n == space;
-                   });
-  if (own) return absl::OkStatus();
+  if (IsAbout(space, term)) return absl::OkStatus();
   return InvalidArgument(
       "{}: looks at pods of other namespaces ({}), which cannot be queued for; allowed is the "
       "pod's own, \"{}\": leave namespaces and namespaceSelector out",
@@ -59,6 +63,19 @@ absl::Status CheckNamespaces(std::string_view path, const PodTerm& term, std::st
       space);
 }
 
+LabelSelector SelectorOf(const PodTerm& term, const StringMap& labels) {
+  LabelSelector selector = SelectorOf(term.pods, term.topology_key);
+  Restrict(&selector, term.same_keys, "In", labels);
+  Restrict(&selector, term.other_keys, "NotIn", labels);
+  return selector;
+}
+
+LabelSelector SelectorOf(const SpreadTerm& term, const StringMap& labels) {
+  LabelSelector selector = SelectorOf(term.pods, term.topology_key);
+  Restrict(&selector, term.same_keys, "In", labels);
+  return selector;
+}
+
 class Writer {
  public:
   Writer(std::string_view space, const StringMap& labels) : space_(space), labels_(labels) {}
@@ -66,9 +83,7 @@ class Writer {
   absl::Status Add(const char* kind, std::string_view path, const std::vector<PodTerm>& terms) {
     for (const PodTerm& term : terms) {
       RETURN_IF_ERROR(CheckNamespaces(path, term, space_));
-      LabelSelector selector = SelectorOf(term.pods, term.topology_key);
-      Restrict(&selector, term.same_keys, "In", labels_);
-      Restrict(&selector, term.other_keys, "NotIn", labels_);
+      const LabelSelector selector = SelectorOf(term, labels_);
       const bool own = selector.Selects(labels_);
       if (own && kind == std::string_view("apart") && term.topology_key == model::kHostnameLabel) {
         made_.one_per_node = true;
@@ -83,8 +98,7 @@ class Writer {
 
   void Add(const std::vector<SpreadTerm>& terms) {
     for (const SpreadTerm& term : terms) {
-      LabelSelector selector = SelectorOf(term.pods, term.topology_key);
-      Restrict(&selector, term.same_keys, "In", labels_);
+      const LabelSelector selector = SelectorOf(term, labels_);
       made_.among_own = made_.among_own || selector.Selects(labels_);
       rules_["spread"].push_back({{"key", term.topology_key},
                                   {"pods", ToJson(selector)},
@@ -141,6 +155,59 @@ class Writer {
   size_t keys_ = 0;
 };
 
+class Preferred {
+ public:
+  void Add(const char* kind, const LabelSelector& selector, json term) {
+    const size_t keys = selector.labels.size() + selector.expressions.size();
+    const size_t bytes = JsonText(term).size() + 1;
+    if (count_ == kMaxPodRules || keys > keys_ || bytes > bytes_) return;
+    ++count_;
+    keys_ -= keys;
+    bytes_ -= bytes;
+    terms_[kind].push_back(std::move(term));
+  }
+
+  std::string Finish() && { return count_ == 0 ? "" : JsonText(terms_); }
+
+ private:
+  static constexpr std::string_view kAround = R"({"near":[],"even":[]})";
+
+  json terms_ = json::object();
+  size_t count_ = 0;
+  size_t keys_ = kMaxKeys;
+  size_t bytes_ = kMaxPodPreferenceBytes - kAround.size();
+};
+
+std::string PreferredOf(const PodSpec& pod, std::string_view space, const StringMap& labels) {
+  std::vector<const PreferredPodTerm*> terms;
+  for (const PreferredPodTerm& term : pod.preferred_pods) {
+    const bool weighs = term.weight != 0 && std::abs(term.weight) <= 100;
+    if (weighs && IsAbout(space, term.term)) terms.push_back(&term);
+  }
+  std::stable_sort(terms.begin(), terms.end(), [](const auto* a, const auto* b) {
+    return std::abs(a->weight) > std::abs(b->weight);
+  });
+  Preferred preferred;
+  for (const PreferredPodTerm* term : terms) {
+    const LabelSelector selector = SelectorOf(term->term, labels);
+    preferred.Add("near",
+                  selector,
+                  {{"key", term->term.topology_key},
+                   {"pods", ToJson(selector)},
+                   {"weight", term->weight}});
+  }
+  for (const SpreadTerm& term : pod.preferred_spread) {
+    const LabelSelector selector = SelectorOf(term, labels);
+    preferred.Add("even",
+                  selector,
+                  {{"key", term.topology_key},
+                   {"pods", ToJson(selector)},
+                   {"affinity", term.heeds_affinity},
+                   {"taints", term.heeds_taints}});
+  }
+  return std::move(preferred).Finish();
+}
+
 }  // namespace
 
 absl::StatusOr<PodRules> MakePodRules(const PodSpec& pod,
@@ -152,7 +219,9 @@ absl::StatusOr<PodRules> MakePodRules(const PodSpec& pod,
   RETURN_IF_ERROR(
       writer.Add("beside", "spec.affinity.podAffinity: a required term", pod.beside_pods));
   writer.Add(pod.spread);
-  return std::move(writer).Finish();
+  ASSIGN_OR_RETURN(PodRules rules, std::move(writer).Finish());
+  rules.preferred = PreferredOf(pod, space, labels);
+  return rules;
 }
 
 }  // namespace fluxqueue::kubernetes

@@ -112,5 +112,45 @@ TEST(PodRulesTest, TooManyRulesAndTooLongOnesAreRefused) {
   EXPECT_NE(Refusal(large).find("allowed are at most 16384"), std::string::npos);
 }
 
+TEST(PodPreferencesTest, HaveTheHeaviestFirst) {
+  PodSpec pod;
+  EXPECT_EQ(Made(pod).preferred, "");
+  PodTerm elsewhere = By("zone", kSelectsWeb);
+  elsewhere.namespaces = {"other"};
+  pod.preferred_pods = {{By("zone", kSelectsWeb), 5},
+                        {By("rack", kSelectsWeb), -80},
+                        {By("rack", kSelectsWeb), 0},
+                        {elsewhere, 100}};
+  pod.preferred_spread = {
+      {.pods = kSelectsWeb, .topology_key = "zone", .same_keys = {"controller-uid"}}};
+  EXPECT_EQ(Made(pod).preferred,
+            R"({"even":[{"affinity":true,"key":"zone","pods":{"expressions":[)"
+            R"({"key":"controller-uid","op":"In","values":["u-1"]}],"labels":{"app":"web"}},)"
+            R"("taints":false}],"near":[)"
+            R"({"key":"rack","pods":{"expressions":[],"labels":{"app":"web"}},"weight":-80},)"
+            R"({"key":"zone","pods":{"expressions":[],"labels":{"app":"web"}},"weight":5}]})");
+}
+
+TEST(PodPreferencesTest, WhatIsTooMuchIsLeftOut) {
+  PodSpec pod;
+  pod.preferred_pods.assign(20, {By("zone", kSelectsWeb), 1});
+  const auto count = [](const std::string& text) {
+    size_t terms = 0;
+    for (size_t at = 0; (at = text.find("\"key\":\"zone\"", at)) != std::string::npos; ++at) {
+      ++terms;
+    }
+    return terms;
+  };
+  EXPECT_EQ(count(Made(pod).preferred), kMaxPodRules);
+  LabelSelector wide;
+  for (int i = 0; i < 40; ++i) wide.labels[std::to_string(i)] = "x";
+  pod.preferred_pods = {{By("zone", wide), 1}, {By("zone", wide), 1}, {By("zone", kSelectsWeb), 1}};
+  EXPECT_EQ(count(Made(pod).preferred), 2u);
+  const LabelSelector long_one = {.labels = {{"a", std::string(3000, 'x')}}};
+  pod.preferred_pods = {{By("zone", long_one), 1}, {By("zone", long_one), 1}};
+  EXPECT_EQ(count(Made(pod).preferred), 1u);
+  EXPECT_LE(Made(pod).preferred.size(), kMaxPodPreferenceBytes);
+}
+
 }  // namespace
 }  // namespace fluxqueue::kubernetes

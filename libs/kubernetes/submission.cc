@@ -133,6 +133,24 @@ absl::StatusOr<Slots> SlotsOf(const Job& job, const UserKeys& keys) {
   return slots;
 }
 
+absl::Status CheckHasNoGrowth(const Job& job) {
+  for (const StringMap* map : {&job.meta.labels,
+                               &job.meta.annotations,
+                               &job.template_labels,
+                               &job.template_annotations}) {  // hint: a user's wishes
+    const auto found = map->find(kGrowthKey);
+    if (found == map->end()) continue;
+    return InvalidArgument(
+        "{}: \"{}\": allowed for the pods of a StatefulSet, Deployment or ReplicaSet; remove it: a "
+        "Job is a gang, and grows by {} and {}",
+        kGrowthKey,
+        found->second,
+        kMinSlotsKey,
+        kMaxSlotsKey);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckNamesNoGroup(const Job& job) {
   for (const std::string_view key : {kGroupNameKey, kGroupSizeKey}) {
     // hint: a user's wishes.
@@ -309,6 +327,7 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Job& job,
                                           PodDemand* demand) {
   ASSIGN_OR_RETURN(UserKeys keys, ParseUserKeys(job));
   RETURN_IF_ERROR(CheckNamesNoGroup(job));
+  RETURN_IF_ERROR(CheckHasNoGrowth(job));
   RETURN_IF_ERROR(CheckSize(job));
   ASSIGN_OR_RETURN(const Slots slots, SlotsOf(job, keys));
   const absl::StatusOr<PodSpec> pod = CompleteTemplate(job.pod, context);

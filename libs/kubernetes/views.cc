@@ -114,6 +114,12 @@ void ReadAffinity(const Field& affinity, PodSpec* spec) {
     spec->preferred_node_terms.push_back(
         {ReadTerm(preferred["preference"]), preferred["weight"].Int(0)});
   });
+  for (const auto& [kind, sign] : {std::pair("podAffinity", 1), std::pair("podAntiAffinity", -1)}) {
+    affinity[kind][kPreferred].ForEach([&, sign = sign](const Field& preferred) {
+      spec->preferred_pods.push_back(
+          {ReadPodTerm(preferred["podAffinityTerm"]), sign * preferred["weight"].Int(0)});
+    });
+  }
   affinity["podAffinity"][kRequired].ForEach(
       [&](const Field& term) { spec->beside_pods.push_back(ReadPodTerm(term)); });
   affinity["podAntiAffinity"][kRequired].ForEach(
@@ -173,6 +179,7 @@ std::vector<Toleration> ReadTolerations(const Field& field) {
 PodSpec ReadPodSpec(const Field& spec) {
   PodSpec pod;
   pod.scheduler_name = spec["schedulerName"].String();
+  pod.pod_group = spec["schedulingGroup"]["podGroupName"].String();
   pod.node_name = spec["nodeName"].String();
   pod.priority_class = spec["priorityClassName"].String();
   pod.priority = OptionalInt32(spec["priority"]);
@@ -184,9 +191,8 @@ PodSpec ReadPodSpec(const Field& spec) {
       [&](const Field& gate) { pod.gates.push_back(gate["name"].String()); });
   pod.tolerations = ReadTolerations(spec["tolerations"]);
   spec["topologySpreadConstraints"].ForEach([&](const Field& spread) {
-    if (spread["whenUnsatisfiable"].String() == "DoNotSchedule") {
-      pod.spread.push_back(ReadSpread(spread));
-    }
+    const bool required = spread["whenUnsatisfiable"].String() == "DoNotSchedule";
+    (required ? pod.spread : pod.preferred_spread).push_back(ReadSpread(spread));
   });
   ReadContainers(spec, &pod);
   ReadAffinity(spec["affinity"], &pod);

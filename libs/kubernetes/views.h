@@ -91,7 +91,12 @@ struct PodTerm {
   std::vector<std::string> other_keys{};
 };
 
-// Of topologySpreadConstraints, with DoNotSchedule.
+struct PreferredPodTerm {
+  PodTerm term;
+  int64_t weight = 0;  // below 0: of an anti-affinity
+};
+
+// Of topologySpreadConstraints.
 struct SpreadTerm {
   std::optional<LabelSelector> pods{};
   std::string topology_key{};
@@ -128,10 +133,13 @@ struct PodSpec {
   bool host_network = false;
   std::vector<PodTerm> beside_pods;      // podAffinity, required
   std::vector<PodTerm> apart_from_pods;  // podAntiAffinity, required
-  std::vector<SpreadTerm> spread;
+  std::vector<PreferredPodTerm> preferred_pods;
+  std::vector<SpreadTerm> spread;            // DoNotSchedule
+  std::vector<SpreadTerm> preferred_spread;  // ScheduleAnyway
   std::string claim_volume;      // name of the first volume that is a persistentVolumeClaim
   std::string ephemeral_volume;  // name of the first volume that is `ephemeral`
   std::string resource_claim;    // name of the first of resourceClaims
+  std::string pod_group;         // schedulingGroup.podGroupName, of Kubernetes 1.36 and later
 };
 
 // The condition of a pod that is stopped for a reason that is not its own.

@@ -24,12 +24,16 @@ constexpr std::string_view kPodText = R"({
     "initContainers": [{"name": "i", "restartPolicy": "Always"}],
     "containers": [{"name": "c", "ports": [{"containerPort": 80}, {"hostPort": 81}],
       "resources": {"requests": {"cpu": 1, "memory": "1Gi"}, "limits": {"nvidia.com/gpu": "2"}}}],
-    "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []},
+    "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [],
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+          {"weight": 9, "podAffinityTerm": {"topologyKey": "rack"}}]},
       "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"topologyKey": "zone", "namespaces": ["lab"], "namespaceSelector": {},
          "matchLabelKeys": ["hash"], "mismatchLabelKeys": ["tenant"],
          "labelSelector": {"matchLabels": {"app": "web"},
-           "matchExpressions": [{"key": "tier", "operator": "Exists"}]}}]},
+           "matchExpressions": [{"key": "tier", "operator": "Exists"}]}}],
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+          {"weight": 3, "podAffinityTerm": {"topologyKey": "host"}}]},
       "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "k", "operator": "In", "values": ["v"]}]}]},
         "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference":
@@ -79,6 +83,12 @@ TEST(PodView, HasWhatWeUse) {
   EXPECT_EQ(pod.spec.preferred_node_terms[0].term.fields[0].values[0], "n");
   ASSERT_TRUE(pod.spec.required_node_terms);
   EXPECT_EQ((*pod.spec.required_node_terms)[0].expressions[0].values[0], "v");
+  ASSERT_EQ(pod.spec.preferred_pods.size(), 2u);
+  EXPECT_EQ(pod.spec.preferred_pods[0].weight, 9);
+  EXPECT_EQ(pod.spec.preferred_pods[0].term.topology_key, "rack");
+  EXPECT_EQ(pod.spec.preferred_pods[1].weight, -3) << "of an anti-affinity";
+  ASSERT_EQ(pod.spec.preferred_spread.size(), 1u);
+  EXPECT_EQ(pod.spec.preferred_spread[0].topology_key, "s");
   ASSERT_EQ(pod.spec.spread.size(), 1u) << "ScheduleAnyway is no rule";
   EXPECT_EQ(pod.spec.spread[0].topology_key, "zone");
   EXPECT_FALSE(pod.spec.spread[0].pods);

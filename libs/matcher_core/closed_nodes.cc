@@ -42,7 +42,7 @@ void ClosedNodes::CloseTo(const events::v1::Candidate& candidate,
 
 void ClosedNodes::Prepare(const events::v1::Candidate& candidate) {
   if (const graph::Jobspec* jobspec = UnderRules(candidate); jobspec != nullptr) {
-    pods_.Prepare(jobspec->pods);
+    pods_.Prepare(*jobspec);
   }
 }
 
@@ -50,6 +50,13 @@ const graph::Jobspec* ClosedNodes::UnderRules(const events::v1::Candidate& candi
   if (view_.ruled.empty() && !view_.nodes.ForeignHaveRules()) return nullptr;
   const Spec* spec = view_.specs.Find(SpecKey(candidate.job_id(), candidate.part()));
   return spec == nullptr ? nullptr : spec->jobspec.get();
+}
+
+graph::Jobspec ClosedNodes::Preferring(const events::v1::Candidate& candidate,
+                                       graph::Jobspec jobspec) {
+  std::shared_ptr<const graph::NodeWorths> worths = pods_.WorthsFor(jobspec, candidate.rule());
+  if (worths == nullptr) return jobspec;
+  return graph::WithWorths(std::move(jobspec), std::move(worths));
 }
 
 std::string ClosedNodes::RefusedAs(const graph::Jobspec& jobspec,

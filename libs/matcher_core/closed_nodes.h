@@ -48,6 +48,8 @@ class ClosedNodes {
   }
   // The job holds other slots than before.
   void Changed(const std::string& job_id) { pods_.Changed(job_id); }
+  // The same, with what its pods prefer of others as things are.
+  graph::Jobspec Preferring(const events::v1::Candidate& candidate, graph::Jobspec jobspec);
   // Those of CloseTo's that rules between pods have closed.
   std::span<const graph::Closure> by_rules() const {
     if (by_rules_ == nullptr) return {};

@@ -434,13 +434,10 @@ void MatcherCore::BeginBatch() {
 void MatcherCore::PutSpec(const SpecKey& key, std::optional<Spec> spec) {
   if (const Spec* known = specs_.Find(key); known != nullptr) Expect(*known, -1);
   if (spec) Expect(*spec, 1);
-  const auto rules_of = [](const Spec* one) {
-    return one == nullptr || one->jobspec == nullptr ? nullptr : &one->jobspec->pods;
-  };
-  const graph::PodRules* before = rules_of(specs_.Find(key));
-  if (before != nullptr && !before->AreNone()) ruled_.Erase({before->space, key});
-  const graph::PodRules* now = spec ? rules_of(&*spec) : nullptr;
-  if (now != nullptr && !now->AreNone()) ruled_.Put({now->space, key}, true);
+  if (const Spec* known = specs_.Find(key); known != nullptr && HasRules(*known)) {
+    ruled_.Erase({known->jobspec->pods.space, key});
+  }
+  if (spec && HasRules(*spec)) ruled_.Put({spec->jobspec->pods.space, key}, true);
   specs_.Put(key, std::move(spec));
 }
 

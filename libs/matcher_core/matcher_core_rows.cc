@@ -70,9 +70,7 @@ absl::Status MatcherCore::Restore(const Rows& rows) {
     Spec spec = MakeSpec(row.revision, row.slots, row.jobspec);
     Expect(spec, 1);
     const SpecKey key(row.job_id, row.part);
-    if (spec.jobspec != nullptr && !spec.jobspec->pods.AreNone()) {
-      ruled_.Restore({spec.jobspec->pods.space, key}, true);
-    }
+    if (HasRules(spec)) ruled_.Restore({spec.jobspec->pods.space, key}, true);
     specs_.Restore(key, std::move(spec));
   }
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "libs/graph/fnv.h"
 #include "libs/graph/levels.h"
 #include "libs/graph/planned_end.h"
 #include "libs/matcher_core/windows.h"
@@ -22,6 +23,7 @@ using Time = std::pair<int64_t, int64_t>;
 
 // Each is a look at every node; more are put together, until the last of them ends.
 constexpr size_t kMostEnds = 16;
+constexpr int64_t kMostWorth = 100;
 
 Time TimeOf(const graph::Placement& placement, int64_t from_s, int64_t end_s) {
   return {from_s, placement.duration_s == 0 ? kNeverOver : end_s};
@@ -57,6 +59,16 @@ bool IsPlacedOneByOne(const graph::Jobspec& jobspec) {
          std::any_of(own.apart.begin(), own.apart.end(), [&](const PodRule& rule) {
            return selects_own(rule) && !(jobspec.one_per_node && rule.key == model::kHostnameLabel);
          });
+}
+
+bool PrefersAmongOwn(const graph::Jobspec& jobspec) {
+  const bool alike = jobspec.groups.size() == 1 && jobspec.min_slots == 0;
+  const bool anywhere = jobspec.required_level.empty() && jobspec.preferred_level.empty();
+  if (!alike || !anywhere || jobspec.slots == 1 || jobspec.slots > kMostPreferring) return false;
+  const graph::PodPreferences& preferred = jobspec.preferences.pods;
+  const auto selects_own = [&](const auto& one) { return one.pods.Selects(jobspec.pods.labels); };
+  return std::any_of(preferred.near.begin(), preferred.near.end(), selects_own) ||
+         std::any_of(preferred.even.begin(), preferred.even.end(), selects_own);
 }
 
 PodBook::PodBook(const View& view, int64_t now_s) : view_(view), now_s_(now_s) {}
@@ -154,8 +166,85 @@ PodBook::Space* PodBook::SpaceOf(const std::string& name, bool whole) {
   return space.get();
 }
 
-void PodBook::Prepare(const PodRules& pods) {
-  SpaceOf(pods.space, !pods.AreNone());
+void PodBook::Prepare(const graph::Jobspec& jobspec) {
+  SpaceOf(jobspec.pods.space, LooksAtPods(jobspec));
+}
+
+std::shared_ptr<const graph::NodeWorths> PodBook::WorthsFor(const graph::Jobspec& jobspec,
+                                                            uint32_t queue) {
+  const graph::PodPreferences& preferred = jobspec.preferences.pods;
+  const bool heeds = model::HasRules(view_.state.config().rules(), model::kPrefersByPods);
+  if (preferred.AreNone() || !heeds) return nullptr;
+  const Space* known_space = SpaceOf(jobspec.pods.space, /*whole=*/true);
+  if (known_space == nullptr) return nullptr;
+  const Space& space = *known_space;
+  const std::string kind =
+      fmt::format("{} on {}", jobspec.preferences.signature, jobspec.constraint_signature);
+  if (IsOneTooMany(kind, queue, "preferred in " + jobspec.pods.space)) return nullptr;
+  KnownWorths& known = known_worths_[jobspec.pods.space + '\n' + kind];
+  if (known.at == space.changes) return known.worths;
+  known = {space.changes, nullptr};
+  std::vector<int64_t> worths(nodes_.size(), 0);
+  if (!preferred.near.empty()) Near(preferred.near, space, &worths);
+  for (const SpreadRule& rule : preferred.even) Even(jobspec, rule, space, &worths);
+  graph::NodeWorths all;
+  graph::Fnv hash;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (worths[i] == 0) continue;
+    all.by_ordinal.emplace_back(nodes_[i].ordinal, worths[i]);
+    hash.Add(nodes_[i].ordinal);
+    hash.Add(static_cast<uint64_t>(worths[i]));
+  }
+  if (all.by_ordinal.empty()) return nullptr;
+  all.signature = fmt::format("{:016x}", hash.value());
+  known.worths = std::make_shared<const graph::NodeWorths>(std::move(all));
+  return known.worths;
+}
+
+void PodBook::Near(const std::vector<graph::PodPreference>& near,
+                   const Space& space,
+                   std::vector<int64_t>* worths) {
+  std::map<const Domain*, int64_t> by_domain;
+  for (const graph::PodPreference& preference : near) {
+    const Domains& domains = DomainsOf(preference.key);
+    for (const auto& [name, kind] : space.kinds) {
+      if (!preference.pods.Selects(kind.pods->labels)) continue;
+      for (const auto& [job, slots] : kind.jobs) {
+        for (const Held& slot : slots) {
+          const Domain* domain = domains.of_node[slot.node];
+          if (domain != nullptr) by_domain[domain] += preference.weight;
+        }
+      }
+    }
+  }
+  std::vector<int64_t> weights(nodes_.size(), 0);
+  for (const auto& [domain, weight] : by_domain) {
+    for (const size_t node : *domain) weights[node] += weight;
+  }
+  if (weights.empty()) return;
+  const auto [least, most] = std::minmax_element(weights.begin(), weights.end());
+  if (*least == *most) return;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    (*worths)[i] += kMostWorth * (weights[i] - *least) / (*most - *least);
+  }
+}
+
+void PodBook::Even(const graph::Jobspec& jobspec,
+                   const SpreadRule& rule,
+                   const Space& space,
+                   std::vector<int64_t>* worths) {
+  const std::map<const Domain*, int64_t> pods =
+      CountByDomain(jobspec, jobspec.preferences.pods.even, rule, space);
+  if (pods.empty()) return;
+  const auto [least, most] =
+      std::minmax_element(pods.begin(), pods.end(), [](const auto& a, const auto& b) {
+        return a.second < b.second;
+      });
+  const int64_t range = std::max<int64_t>(1, most->second - least->second);
+  for (const auto& [domain, number] : pods) {
+    const int64_t worth = kMostWorth * (least->second + range - number) / range;
+    for (const size_t node : *domain) (*worths)[node] += worth;
+  }
 }
 
 std::vector<std::string> PodBook::DomainBeside(const PodRules& own, const std::string& node) {
@@ -182,8 +271,10 @@ void PodBook::AddRuled(const std::string& name, Space* space) {
        key != keys.end() && key->first.first == name;
        ++key) {
     const SpecKey& spec = key->first.second;
-    all.emplace_back(spec, &view_.specs.Find(spec)->jobspec->pods);
-    NoteKeys(*all.back().second, space);
+    const graph::Jobspec& jobspec = *view_.specs.Find(spec)->jobspec;
+    all.emplace_back(spec, &jobspec.pods);
+    NoteKeys(jobspec.pods, space);
+    NoteKeys(jobspec.preferences.pods, space);
   }
   if (const auto* foreign = view_.nodes.ForeignIn(name); foreign != nullptr) {
     for (const auto& [node, pods] : *foreign) {
@@ -193,16 +284,20 @@ void PodBook::AddRuled(const std::string& name, Space* space) {
   for (const auto& [key, pods] : all) Add(key, *pods, space);
 }
 
+void PodBook::NoteKeys(const LabelSelector& selector, Space* space) {
+  for (const auto& [key, value] : selector.labels) space->keys.insert(key);
+  for (const LabelExpression& one : selector.expressions) space->keys.insert(one.key);
+}
+
 void PodBook::NoteKeys(const PodRules& pods, Space* space) {
-  const auto note = [space](const auto& rules) {
-    for (const auto& rule : rules) {
-      for (const auto& [key, value] : rule.pods.labels) space->keys.insert(key);
-      for (const LabelExpression& one : rule.pods.expressions) space->keys.insert(one.key);
-    }
-  };
-  note(pods.apart);
-  note(pods.beside);
-  note(pods.spread);
+  for (const PodRule& rule : pods.apart) NoteKeys(rule.pods, space);
+  for (const PodRule& rule : pods.beside) NoteKeys(rule.pods, space);
+  for (const SpreadRule& rule : pods.spread) NoteKeys(rule.pods, space);
+}
+
+void PodBook::NoteKeys(const graph::PodPreferences& preferred, Space* space) {
+  for (const graph::PodPreference& one : preferred.near) NoteKeys(one.pods, space);
+  for (const SpreadRule& rule : preferred.even) NoteKeys(rule.pods, space);
 }
 
 std::string PodBook::NameOf(const PodRules& pods, const Space& space) {
@@ -330,19 +425,18 @@ void PodBook::KeepBeside(const PodRules& own, const Space& space, Closed* closed
   }
 }
 
-void PodBook::Spread(const graph::Jobspec& jobspec,
-                     const SpreadRule& rule,
-                     const Space& space,
-                     Closed* closed) {
-  const PodRules& own = jobspec.pods;
+std::map<const PodBook::Domain*, int64_t> PodBook::CountByDomain(
+    const graph::Jobspec& jobspec,
+    const std::vector<SpreadRule>& all,
+    const SpreadRule& rule,
+    const Space& space) {
   // Kubernetes counts on nodes that have the labels of all these rules.
   const auto counts_on = [&](size_t node) {
     const graph::NodeSpec& spec = nodes_[node];
-    return std::all_of(own.spread.begin(),
-                       own.spread.end(),
-                       [&](const SpreadRule& each) {
-                         return DomainsOf(each.key).of_node[node] != nullptr;
-                       }) &&
+    const auto has_label = [&](const SpreadRule& each) {
+      return DomainsOf(each.key).of_node[node] != nullptr;
+    };
+    return std::all_of(all.begin(), all.end(), has_label) &&
            (!rule.heeds_constraint || jobspec.constraint.Matches(spec)) &&
            (!rule.heeds_taints ||
             graph::FirstUntolerated(spec.taints, jobspec.tolerations, /*lasting=*/false) ==
@@ -356,15 +450,25 @@ void PodBook::Spread(const graph::Jobspec& jobspec,
     if (counts[i]) pods.try_emplace(domains.of_node[i], 0);
   }
   // kube-scheduler counts nothing by an empty selector, and the pod itself all the same.
-  const bool counts_none = rule.pods == LabelSelector();
+  if (rule.pods == LabelSelector()) return pods;
   for (const auto& [name, kind] : space.kinds) {
-    if (counts_none || !rule.pods.Selects(kind.pods->labels)) continue;
+    if (!rule.pods.Selects(kind.pods->labels)) continue;
     for (const auto& [job, slots] : kind.jobs) {
       for (const Held& slot : slots) {
         if (counts[slot.node]) ++pods[domains.of_node[slot.node]];
       }
     }
   }
+  return pods;
+}
+
+void PodBook::Spread(const graph::Jobspec& jobspec,
+                     const SpreadRule& rule,
+                     const Space& space,
+                     Closed* closed) {
+  const PodRules& own = jobspec.pods;
+  const Domains& domains = DomainsOf(rule.key);
+  const std::map<const Domain*, int64_t> pods = CountByDomain(jobspec, own.spread, rule, space);
   int64_t fewest = std::ssize(pods) < rule.domains ? 0 : std::numeric_limits<int64_t>::max();
   for (const auto& [domain, number] : pods) fewest = std::min(fewest, number);
   const int64_t more = rule.pods.Selects(own.labels) ? 1 : 0;

@@ -17,11 +17,15 @@
 // A job's own pods count, too. So where a job has rules that they must keep among themselves, they
 // are placed one after the other (IsPlacedOneByOne); that no two are on one node, its jobspec says.
 //
+// What pods prefer comes to what each node is worth to a candidate: from 0 to 100 by the weights of
+// the pods that it would be near to, as kube-scheduler scales its scores, and from 0 to 100 by each
+// spread, the most where there are the fewest. What those pods prefer that are there does not count.
+//
 // Pods on the nodes that hold nothing of ours count as those that hold something for ever.
 //
 // To place a pod with rules is a look at all pods of its namespace, but one of its kind is as
 // another while nothing changes. Of one queue and namespace kMostKinds kinds are looked at in a
-// cycle; to others all nodes are closed until those have started.
+// cycle; to others all nodes are closed until those have started, or they prefer none.
 //
 // Belongs to one cycle.
 #pragma once
@@ -46,9 +50,13 @@ namespace fluxqueue::matcher_core {
 
 // Of pods that differ in their rules, or in labels that some rule asks for.
 inline constexpr size_t kMostKinds = 64;
+// Slots of a job that prefers among its own: of more each takes a look at all nodes.
+inline constexpr uint32_t kMostPreferring = 64;
 
 // Its pods have rules that they must keep among themselves, beyond nodes of their own.
 bool IsPlacedOneByOne(const graph::Jobspec& jobspec);
+// Where one of its pods is matters to another: they are worth placing one after the other.
+bool PrefersAmongOwn(const graph::Jobspec& jobspec);
 
 class PodBook {
  public:
@@ -65,8 +73,11 @@ class PodBook {
                                               const graph::Jobspec& jobspec,
                                               const std::vector<AllocationKey>& behind,
                                               uint32_t queue);
+  // Null: by where pods are all nodes are worth the same.
+  std::shared_ptr<const graph::NodeWorths> WorthsFor(const graph::Jobspec& jobspec,
+                                                     uint32_t queue);
   // What such pods are asked about is looked at now.
-  void Prepare(const graph::PodRules& pods);
+  void Prepare(const graph::Jobspec& jobspec);
   // The nodes of the domain of that one, by the first rule by which such pods are to be beside
   // each other; none: there is no such rule, or no such node.
   std::vector<std::string> DomainBeside(const graph::PodRules& own, const std::string& node);
@@ -96,6 +107,10 @@ class PodBook {
     std::array<uint64_t, 3> at = {UINT64_MAX, 0, 0};  // what had changed by then
     std::shared_ptr<const Closures> closures;
   };
+  struct KnownWorths {
+    uint64_t at = UINT64_MAX;
+    std::shared_ptr<const graph::NodeWorths> worths;
+  };
   using Domain = std::vector<size_t>;  // its nodes
   struct Domains {
     std::map<std::string, Domain> by_value;
@@ -116,7 +131,9 @@ class PodBook {
   bool IsOneTooMany(const std::string& kind, uint32_t queue, const std::string& space);
   // Null: none there has a rule.
   Space* SpaceOf(const std::string& name, bool whole);
+  static void NoteKeys(const LabelSelector& selector, Space* space);
   static void NoteKeys(const graph::PodRules& pods, Space* space);
+  static void NoteKeys(const graph::PodPreferences& preferred, Space* space);
   // Equal for pods that are alike there.
   static std::string NameOf(const graph::PodRules& pods, const Space& space);
   static Kind* KindOf(const graph::PodRules& pods, Space* space);
@@ -137,6 +154,19 @@ class PodBook {
               const graph::SpreadRule& rule,
               const Space& space,
               Closed* closed);
+  // Of the domains that count for the rule, which is one of `all`: how many of its pods they have.
+  std::map<const Domain*, int64_t> CountByDomain(const graph::Jobspec& jobspec,
+                                                 const std::vector<graph::SpreadRule>& all,
+                                                 const graph::SpreadRule& rule,
+                                                 const Space& space);
+  // Each adds to what the nodes are worth.
+  void Near(const std::vector<graph::PodPreference>& near,
+            const Space& space,
+            std::vector<int64_t>* worths);
+  void Even(const graph::Jobspec& jobspec,
+            const graph::SpreadRule& rule,
+            const Space& space,
+            std::vector<int64_t>* worths);
   std::shared_ptr<const Closures> ToClosures(const Closed& closed) const;
 
   const View& view_;
@@ -147,6 +177,7 @@ class PodBook {
   std::map<std::string_view, size_t> by_name_;
   std::map<std::string, Domains> domains_;  // by label
   std::map<std::string, Known> known_;      // by who asks, and for what
+  std::map<std::string, KnownWorths> known_worths_;
   // By queue and namespace: kinds with rules.
   std::map<std::pair<uint32_t, std::string>, std::set<std::string>> looked_at_;
 };

@@ -44,6 +44,15 @@ std::string Spread(const std::string& key,
   return R"({"spread":[)" + Rule(key, app, more) + "]}";
 }
 
+// Of the weight, which may be below 0.
+std::string Near(const std::string& key, const std::string& app, int64_t weight) {
+  return R"({"near":[)" + Rule(key, app, R"(,"weight":)" + std::to_string(weight)) + "]}";
+}
+
+std::string Even(const std::string& key, const std::string& app) {
+  return R"({"even":[)" + Rule(key, app, R"(,"affinity":true,"taints":false)") + "]}";
+}
+
 struct Asked {
   std::string app;
   std::string rules = {};  // attributes.system.pods
@@ -52,6 +61,7 @@ struct Asked {
   bool one_per_node = false;
   std::string resource = "cpu";
   std::string constraints = "{}";
+  std::string preferred = {};  // attributes.system.job.pods
 };
 
 std::string Text(const Asked& asked) {
@@ -68,7 +78,7 @@ std::string Text(const Asked& asked) {
   }
   const std::string pod =
       R"({"namespace":")" + asked.space + R"(","labels":{"app":")" + asked.app + R"("}})";
-  return OfPods(text, pod, asked.rules);
+  return OfPods(text, pod, asked.rules, asked.preferred);
 }
 
 // Nodes a1, a2 of zone a, b1, b2 of zone b, and x1 that is of none; each has eight cores.
@@ -332,6 +342,79 @@ TEST_F(PodBookTest, AGangSpreads) {
   EXPECT_LE(std::abs(pods['a'] - pods['b']), 1);
   EXPECT_THAT(Start("two", {.app = "db", .rules = Apart("zone", "db"), .slots = 2}),
               testing::SizeIs(2));
+}
+
+// The policy `lonode` would put all on a1.
+TEST_F(PodBookTest, PodsGoWhereFewestOfThemAreIfTheyCan) {
+  Feed(Configured("lonode"));
+  const Asked even{.app = "web", .preferred = Even("zone", "web")};
+  std::string zones;
+  for (int i = 0; i < 6; ++i) zones += Start("web" + std::to_string(i), even).at(0)[0];
+  EXPECT_EQ(zones, "ababab");
+  const Asked by_node{.app = "web", .preferred = Even(kHostname, "web")};
+  EXPECT_THAT(Start("web6", by_node), ElementsAre("a2"));
+  EXPECT_THAT(Start("web7", by_node), ElementsAre("b2"));
+  EXPECT_THAT(Start("web8", by_node), ElementsAre("x1"));
+  for (const std::string node : {"a2", "b2", "x1"}) {
+    Asked fill{.app = "fill", .slots = 7, .constraints = R"({"hostlist":[")" + node + R"("]})"};
+    ASSERT_EQ(Start("fill-" + node, fill).size(), 7u);
+  }
+  EXPECT_THAT(Start("web9", by_node), ElementsAre("a1")) << "the next best that has room";
+}
+
+TEST_F(PodBookTest, PodsGoNearThoseThatTheyPreferAndAwayFromOthers) {
+  Feed(Configured("lonode"));
+  On("b1", "db", {.app = "db"});
+  const Asked near{.app = "api", .preferred = Near("zone", "db", 50)};
+  EXPECT_THAT(Start("near", near), ElementsAre("b1"));
+  const Asked away{.app = "api", .preferred = Near("zone", "api", -1)};
+  EXPECT_THAT(Start("away", away), ElementsAre("a1"));
+  EXPECT_THAT(Start("away-2", away), ElementsAre("x1")) << "a node without the label has none";
+  const Asked by_node{.app = "batch", .preferred = Near(kHostname, "batch", -100)};
+  std::set<std::string> nodes;
+  for (int i = 0; i < 5; ++i) nodes.insert(Start("b" + std::to_string(i), by_node).at(0));
+  EXPECT_EQ(nodes.size(), 5u);
+  EXPECT_THAT(Start("sixth", by_node), testing::SizeIs(1)) << "it is no rule";
+  const Asked elsewhere{.app = "api", .space = "other", .preferred = Near("zone", "db", 50)};
+  EXPECT_THAT(Start("elsewhere", elsewhere), ElementsAre("a1"));
+}
+
+TEST_F(PodBookTest, AGangIsEvenAmongItsOwn) {
+  Asked gang{.app = "web", .slots = 4, .preferred = Even("zone", "web")};
+  std::vector<std::string> nodes = Start("gang", gang);
+  std::map<char, int> pods;
+  for (const std::string& node : nodes) ++pods[node[0]];
+  EXPECT_EQ(pods, (std::map<char, int>{{'a', 2}, {'b', 2}}));
+  gang = {.app = "api", .slots = 5, .preferred = Near(kHostname, "api", -100)};
+  nodes = Start("apart", gang);
+  EXPECT_EQ(std::set(nodes.begin(), nodes.end()).size(), 5u);
+  gang.slots = 20;
+  EXPECT_EQ(Start("large", gang).size(), 20u) << "all the same where there are too few nodes";
+}
+
+// What is preferred changes no promise, and what was promised is placed by it when it starts.
+TEST_F(PodBookTest, AGangThatPrefersIsPromisedItsTime) {
+  Asked fill{.app = "fill", .slots = 40};
+  ASSERT_EQ(Start("fill", fill).size(), 40u);
+  Submit("gang", {.app = "web", .slots = 4, .preferred = Even("zone", "web")});
+  auto answer = Ask(Backfill(1, {{.job = "gang", .duration_s = 30}}));
+  ASSERT_EQ(answer.outcomes(0).kind(), Outcome::KIND_RESERVED);
+  End("fill");
+  answer = Ask(Backfill(2, {{.job = "gang", .duration_s = 30}}));
+  ASSERT_EQ(answer.outcomes(0).kind(), Outcome::KIND_ALLOCATED);
+  std::map<char, int> pods;
+  for (const std::string& node : NodesOf("gang")) ++pods[node[0]];
+  EXPECT_EQ(pods, (std::map<char, int>{{'a', 2}, {'b', 2}}));
+}
+
+TEST_F(PodBookTest, EarlierRulesOfAPoolHeedNoPreferencesOfPods) {
+  Envelope pool = Configured("first");
+  pool.mutable_pool_configured()->set_rules(model::kPrefersByPods - 1);
+  Feed(pool);
+  const Asked even{.app = "web", .slots = 2, .preferred = Even("zone", "web")};
+  const std::vector<std::string> nodes = Start("web", even);
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[0], nodes[1]);
 }
 
 TEST_F(PodBookTest, PodsThatAreNotOursCount) {

@@ -29,8 +29,12 @@ struct Spec {
 };
 
 using Specs = Journaled<std::map<SpecKey, Spec>>;
-// Of these, those whose pods have rules (libs/graph/pod_rules.h), by namespace.
+// Of these, those to which it matters where other pods run (libs/graph/pod_rules.h), by namespace.
 using RuledSpecs = Journaled<std::map<std::pair<std::string, SpecKey>, bool>>;
+
+inline bool HasRules(const Spec& spec) {
+  return spec.jobspec != nullptr && LooksAtPods(*spec.jobspec);
+}
 
 inline bool HaveRules(const RuledSpecs& ruled, const std::string& space) {
   const auto first = ruled.map().lower_bound({space, SpecKey()});

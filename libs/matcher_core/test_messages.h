@@ -32,12 +32,16 @@ inline std::string JobspecText(uint32_t slots, int64_t cpu, const std::string& p
   return JobspecText(std::to_string(slots), cpu, property);
 }
 
-// The same jobspec of pods: who they are, and their rules (libs/graph/pod_rules.h); empty: none.
+// The same jobspec of pods: who they are, their rules, and what they prefer of pods
+// (libs/graph/pod_rules.h); empty: none.
 inline std::string OfPods(std::string jobspec,
                           const std::string& pod,
-                          const std::string& rules = "") {
+                          const std::string& rules = "",
+                          const std::string& preferred = "") {
   const std::string pods = rules.empty() ? "" : R"("pods":)" + rules + ",";
-  jobspec.insert(jobspec.find(R"("constraints")"), R"("job":{"pod":)" + pod + "}," + pods);
+  const std::string of_pods = preferred.empty() ? "" : R"(,"pods":)" + preferred;
+  jobspec.insert(jobspec.find(R"("constraints")"),
+                 R"("job":{"pod":)" + pod + of_pods + "}," + pods);
   return jobspec;
 }
 

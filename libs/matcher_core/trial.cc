@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/holding.h"
 #include "libs/matcher_core/candidate.h"
@@ -89,10 +90,12 @@ void Trial::Try(const Candidate& candidate, Outcome* outcome) {
   const AllocationKey key = KeyOf(candidate);
   const bool promised = reservations_.TakeTurn(candidate);
   closed_.CloseTo(candidate);
+  const std::optional<graph::Jobspec> preferring = Preferring(candidate, jobspec);
+  const graph::Jobspec* wanted = preferring.has_value() ? &*preferring : jobspec;
   if (candidate.replace()) {
-    TryReplacement(candidate, jobspec, outcome);
+    TryReplacement(candidate, wanted, outcome);
   } else if (candidate.grow()) {
-    TryGrowth(candidate, jobspec, outcome);
+    TryGrowth(candidate, wanted, outcome);
   } else if (const graph::Placement* held = engine_.Find(key); held != nullptr) {
     outcome->set_kind(Outcome::KIND_ALLOCATED);
     outcome->set_at_s(held->start_s);
@@ -116,15 +119,45 @@ void Trial::Try(const Candidate& candidate, Outcome* outcome) {
     outcome->set_reason(
         fmt::format("pool {} has no nodes{}", view_.pool, view_.state.synced() ? "" : " yet"));
   } else if (is_elastic) {
-    TryElastic(candidate, *jobspec, promised, outcome);
+    TryElastic(candidate, *wanted, promised, outcome);
     return;
   } else if (IsPlacedOneByOne(*jobspec)) {
     PlaceOneByOne(candidate, *jobspec, outcome);
   } else {
-    Match(candidate, *jobspec, promised, outcome);
+    Match(candidate, *wanted, promised, outcome);
+    if (outcome->kind() == Outcome::KIND_ALLOCATED) Rearrange(candidate, *jobspec, outcome);
     return;
   }
   if (promised) reservations_.Forget(key);
+}
+
+std::optional<graph::Jobspec> Trial::Preferring(const Candidate& candidate,
+                                                const graph::Jobspec* jobspec) {
+  if (jobspec == nullptr || jobspec->preferences.pods.AreNone()) return std::nullopt;
+  const bool is_refused = !candidate.grow() && !candidate.replace() && !MayPreempt(candidate) &&
+                          RefusalOf(candidate, *jobspec) != nullptr;
+  if (is_refused) return std::nullopt;
+  return closed_.Preferring(candidate, *jobspec);
+}
+
+void Trial::Rearrange(const Candidate& candidate,
+                      const graph::Jobspec& jobspec,
+                      Outcome* outcome) {
+  if (!PrefersAmongOwn(jobspec) ||
+      !model::HasRules(view_.state.config().rules(), model::kPrefersByPods)) {
+    return;
+  }
+  const AllocationKey key = KeyOf(candidate);
+  const graph::Placement before = *engine_.Find(key);
+  engine_.Release(key);
+  closed_.Changed(key.job_id);
+  std::string first;
+  if (!PlaceAll(candidate, jobspec, {}, &first)) {
+    CHECK(engine_.Restore(key, before).ok(), "what {} had", key.job_id);
+  }
+  closed_.CloseTo(candidate);
+  if (engine_.Find(key)->slots != before.slots) reservations_.RoomCame();
+  SayStarts(key, outcome);
 }
 
 void Trial::TryElastic(const Candidate& candidate,
@@ -264,13 +297,15 @@ bool Trial::PlaceAll(const Candidate& candidate,
   const AllocationKey key = KeyOf(candidate);
   const graph::Jobspec one = graph::WithSlots(jobspec, 1);
   closed_.CloseTo(candidate, avoided);
+  const graph::Jobspec one_now = closed_.Preferring(candidate, one);
   bool fits =
-      engine_.Match(StartNow(request_, candidate, one)).kind == graph::OutcomeKind::kAllocated;
+      engine_.Match(StartNow(request_, candidate, one_now)).kind == graph::OutcomeKind::kAllocated;
   if (fits) *first = engine_.Find(key)->slots[0].node;
   for (uint32_t slots = 1; fits && slots < jobspec.slots; ++slots) {
     closed_.Changed(key.job_id);
     closed_.CloseTo(candidate, avoided);
-    const graph::MatchRequest more{.key = key, .jobspec = one, .now_s = request_.now_s()};
+    const graph::Jobspec next = closed_.Preferring(candidate, one);
+    const graph::MatchRequest more{.key = key, .jobspec = next, .now_s = request_.now_s()};
     fits = engine_.Grow(more).kind == graph::OutcomeKind::kAllocated;
   }
   if (fits) return true;

@@ -25,6 +25,7 @@
 // stopped.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,14 @@ class Trial {
              const graph::Jobspec& jobspec,
              bool promised,
              events::v1::Outcome* outcome);
+  // The same, with what its pods prefer of others now; nothing: they prefer nothing, or it is
+  // refused anyway.
+  std::optional<graph::Jobspec> Preferring(const events::v1::Candidate& candidate,
+                                           const graph::Jobspec* jobspec);
+  // What has started goes where its pods prefer to be among themselves.
+  void Rearrange(const events::v1::Candidate& candidate,
+                 const graph::Jobspec& jobspec,
+                 events::v1::Outcome* outcome);
   // Of one whose pods have rules that they must keep among themselves: all of them now, or none.
   // Nothing is promised to it.
   void PlaceOneByOne(const events::v1::Candidate& candidate,

@@ -46,6 +46,9 @@
 //      taints of the effect PreferNoSchedule (libs/graph/preferred_placement.h).
 //  12  Each node has one of each host port (host_ports.h). A job's nodes are chosen by its pods'
 //      rules, and by those of what runs (libs/matcher_core/pod_book.h).
+//  13  Among the places that there are, jobs go to nodes beside, or away from, the pods that theirs
+//      prefer so, and spread where they ask for that. A slot of a gang of pods is given back when
+//      its pod has ended or is gone.
 #pragma once
 
 #include <cstdint>
@@ -77,7 +80,9 @@ inline constexpr uint32_t kChecksSlots = 10;
 inline constexpr uint32_t kForgetsLateJobspecs = 10;
 inline constexpr uint32_t kPrefersNodes = 11;
 inline constexpr uint32_t kPodRules = 12;
-inline constexpr uint32_t kLatestRules = 12;
+inline constexpr uint32_t kPrefersByPods = 13;
+inline constexpr uint32_t kGangsGiveBack = 13;
+inline constexpr uint32_t kLatestRules = 13;
 
 // `configured` 0: not said, which is the latest.
 constexpr bool HasRules(uint32_t configured, uint32_t version) {

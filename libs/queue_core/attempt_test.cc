@@ -6,12 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "libs/model/rules.h"
 #include "libs/queue_core/testing_story.h"
 
 namespace fluxqueue::queue_core {
 namespace {
 
 using model::JobState;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -98,6 +100,22 @@ TEST(AttemptTest, SlotsGivenBackEarlyCountForTheirOwnTime) {
   story.Wait(20'000);
   story.Tell(Ended("g"));
   EXPECT_EQ(Only(story).cpu_seconds, 10'000 + 2 * 30'000);
+}
+
+// Of a gang of pods, also where a pod has failed or was deleted: none comes in its place.
+TEST(AttemptTest, AGangGivesBackTheSlotsOfPodsThatHaveEnded) {
+  Story story;
+  story.Bring("g", JobState::kRunning, {.kind = "PodGroup", .slots = 3, .cpu = 3'000});
+  EXPECT_THAT(story.Tell(PodEnded("g", 1, events::v1::PodEnded::RESULT_GONE)),
+              ElementsAre("release g/1 slot 1"));
+  EXPECT_THAT(story.Tell(PodEnded("g", 1, kPodFailed)), IsEmpty()) << "said twice";
+  EXPECT_THAT(story.Tell(PodEnded("g", 2)), ElementsAre("release g/1 slot 2"));
+  EXPECT_EQ(story.core().Find("g")->state, JobState::kRunning);
+
+  Story before;
+  before.Tell(PoolConfig(0, model::kGangsGiveBack - 1));
+  before.Bring("g", JobState::kRunning, {.kind = "PodGroup", .slots = 3, .cpu = 3'000});
+  EXPECT_THAT(before.Tell(PodEnded("g", 1)), IsEmpty());
 }
 
 TEST(AttemptTest, SlotsThatCameLaterCountFromThen) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "libs/model/rules.h"
+#include "libs/model/workload.h"
 #include "libs/queue_core/attempt.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/reasons.h"
@@ -182,8 +183,11 @@ void QueueCore::Impl::OnStarted(const events::v1::JobStarted& started) {
 void QueueCore::Impl::OnPodEnded(const events::v1::PodEnded& ended) {
   Entry* entry = Applies(ended.job_id(), ended.attempt(), Fact::kPodEnded);
   if (entry == nullptr) return;
+  const bool of_gang = model::IsGroup(entry->job.workload->kind());
+  if (of_gang && !view_.HasRules(model::kGangsGiveBack)) return;
   // The slot of a pod that failed or went is wanted by its replacement; and JobEnded releases all.
-  if (ended.result() != events::v1::PodEnded::RESULT_SUCCEEDED || ended.part() != 0) return;
+  const bool is_free = ended.result() == events::v1::PodEnded::RESULT_SUCCEEDED || of_gang;
+  if (!is_free || ended.part() != 0) return;
   // Of a slot that was vacated the success of its last pod may be heard of later.
   const auto among = [&ended](const std::vector<uint32_t>& rising) {
     return std::binary_search(rising.begin(), rising.end(), ended.slot());

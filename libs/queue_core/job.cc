@@ -278,8 +278,10 @@ uint32_t MissingSlots(const Job& job) {
 }
 
 bool GivesSlotsBackEarly(const Job& job) {
-  return job.workload->kind() == "Job" && job.workload->completions() <= SlotsOf(job) &&
-         !job.grown && !job.resized && job.vacated_slots.empty();
+  const bool one_pod_a_slot =
+      model::IsGroup(job.workload->kind()) ||
+      (job.workload->kind() == "Job" && job.workload->completions() <= SlotsOf(job));
+  return one_pod_a_slot && !job.grown && !job.resized && job.vacated_slots.empty();
 }
 
 }  // namespace fluxqueue::queue_core

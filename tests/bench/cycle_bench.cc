@@ -245,18 +245,26 @@ class RuledPods {
     Tell(matcher_core::Synced());
   }
 
-  // Milliseconds until all of these have started. `rules`: attributes.system.pods; empty: none, and
-  // each is a Job's.
-  double Start(const std::string& name, int pods, const std::string& rules) {
+  struct Between {
+    std::string rules = {};      // attributes.system.pods
+    std::string preferred = {};  // attributes.system.job.pods
+  };
+
+  // Milliseconds until all of these have started. Nothing between them: each is a Job's.
+  double Start(const std::string& name, int pods, const Between& between) {
+    const bool are_of_jobs = between.rules.empty() && between.preferred.empty();
     std::vector<std::string> jobs;
     for (int i = 0; i < pods; ++i) {
       jobs.push_back(fmt::format("{}-{}", name, i));
       const std::string pod =
           fmt::format(R"({{"namespace":"lab","labels":{{"app":"{}"{}}}}})",
                       name,
-                      rules.empty() ? fmt::format(R"(,"job-name":"{}")", jobs.back()) : "");
+                      are_of_jobs ? fmt::format(R"(,"job-name":"{}")", jobs.back()) : "");
       Tell(matcher_core::Submitted(
-          jobs.back(), 1, matcher_core::OfPods(matcher_core::JobspecText(1, 100), pod, rules)));
+          jobs.back(),
+          1,
+          matcher_core::OfPods(
+              matcher_core::JobspecText(1, 100), pod, between.rules, between.preferred)));
     }
     Envelope cycle = matcher_core::Cycle(++cycles_, jobs);
     // They run on.
@@ -301,15 +309,19 @@ void AddRules(const Options& options, Report* report) {
     return fmt::format(R"({{"{}":[{{"key":"{}",{}{}}}]}})", kind, key, web, more);
   };
   const char* spread = R"(,"skew":1,"domains":1,"affinity":true,"taints":false)";
-  const std::pair<const char*, std::string> rules[] = {
-      {"none", ""},
-      {"apart by node", rule("apart", "kubernetes.io/hostname", "")},
-      {"spread by zone", rule("spread", "zone", spread)},
-      {"beside by zone", rule("beside", "zone", "")}};
-  for (const auto& [name, text] : rules) {
+  const char* even = R"(,"affinity":true,"taints":false)";
+  const std::pair<const char*, RuledPods::Between> rules[] = {
+      {"none", {}},
+      {"apart by node", {.rules = rule("apart", "kubernetes.io/hostname", "")}},
+      {"spread by zone", {.rules = rule("spread", "zone", spread)}},
+      {"beside by zone", {.rules = rule("beside", "zone", "")}},
+      {"rather apart by node",
+       {.preferred = rule("near", "kubernetes.io/hostname", R"(,"weight":-100)")}},
+      {"rather spread by zone", {.preferred = rule("even", "zone", even)}}};
+  for (const auto& [name, between] : rules) {
     RuledPods pods(options);
-    pods.Start("batch", kRunning, "");
-    const double ms = pods.Start("web", kPods, text);
+    pods.Start("batch", kRunning, {});
+    const double ms = pods.Start("web", kPods, between);
     report->Row({name, Number(ms)});
     report->json()["rules"][name] = ms;
   }

@@ -1,6 +1,7 @@
 // One system of four nodes for all tests of workloads, and the objects that they make.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,19 @@ class WorkloadsTest : public SystemTest {
                                       "JOIN queue.jobs j USING (job_id) WHERE j.name LIKE '{}'",
                                       jobs));
     return absl::StrSplit(nodes.value_or(""), ' ');
+  }
+
+  // Each once, of the pods that the selector selects.
+  static std::set<std::string> PodNodes(const std::string& selector) {
+    const auto nodes = system_->Kubectl({"get",
+                                         "pods",
+                                         "-n",
+                                         "e2e",
+                                         "-l",
+                                         selector,
+                                         "-o",
+                                         "jsonpath={.items[*].spec.nodeName}"});
+    return absl::StrSplit(nodes.value_or(""), ' ', absl::SkipEmpty());
   }
 
   // In the end `run` of the jobs that meet the condition run, and one waits with a message that

@@ -97,13 +97,96 @@ spec:
   EXPECT_TRUE(ended.ok()) << Message(ended);
 }
 
-// The objects that the controllers of JobSet, MPIJob and RayCluster make, and pods of a PodGroup.
+// It waits for room for all of it; later it grows and replaces its pods one by one, at once.
+TEST_F(WorkloadsTest, AParallelStatefulSetStartsAsAWhole) {
+  Apply(JobYaml("blocks", {.cpu = "8", .run_seconds = "600"}));
+  ExpectState("blocks", "Running");
+  Apply(R"(apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: shards, namespace: e2e}
+spec:
+  serviceName: shards
+  podManagementPolicy: Parallel
+  replicas: 4
+  selector: {matchLabels: {app: shards}}
+  template:
+    metadata: {labels: {app: shards}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: main, image: busybox, resources: {requests: {cpu: "5"}}}]
+)");
+  ExpectState("shards", "Pending");
+  EXPECT_EQ(Field("shards", "kind"), "PodGroup");
+  EXPECT_EQ(Field("shards", "slots"), "4");
+  Apply(JobYaml("beside-shards"));
+  ExpectState("beside-shards", "Succeeded");
+  EXPECT_EQ(Count("binder.slots s JOIN queue.jobs j USING (job_id) WHERE j.name = 'shards'"), 0)
+      << "three of its four pods have room, and none is placed";
+  ASSERT_TRUE(system_->Kubectl({"delete", "job", "blocks", "-n", "e2e"}).ok());
+  ExpectState("shards", "Running", std::chrono::seconds(60));
+  EXPECT_THAT(PodNodes("app=shards"), ::testing::SizeIs(4));
+
+  const std::string uid =
+      system_->Kubectl({"get", "pod", "shards-1", "-n", "e2e", "-o", "jsonpath={.metadata.uid}"})
+          .value_or("");
+  ASSERT_TRUE(system_->Kubectl({"delete", "pod", "shards-1", "-n", "e2e"}).ok());
+  ExpectState("shards-1", "Running", std::chrono::seconds(15));
+  EXPECT_NE(
+      system_->Kubectl({"get", "pod", "shards-1", "-n", "e2e", "-o", "jsonpath={.metadata.uid}"})
+          .value_or(uid),
+      uid);
+  EXPECT_EQ(Field("shards", "state"), "Running") << "the others stay one job";
+  ASSERT_TRUE(system_->Kubectl({"delete", "statefulset", "shards", "-n", "e2e"}).ok());
+  ExpectState("shards-1", "Cancelled", std::chrono::seconds(60));
+}
+
+// A Deployment asks for it; and one that is silent grows pod by pod.
+TEST_F(WorkloadsTest, ADeploymentStartsAsAWholeWhereItAsksForThat) {
+  const auto deployment = [](const std::string& name, const std::string& keys) {
+    return fmt::format(R"(apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {0}, namespace: e2e}}
+spec:
+  replicas: 5
+  selector: {{matchLabels: {{app: {0}}}}}
+  template:
+    metadata: {{labels: {{app: {0}}}, annotations: {{{1}}}}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: "5"}}}}}}]
+)",
+                       name,
+                       keys);
+  };
+  Apply(deployment("whole", "fluxqueue.io/growth: all"));
+  const std::string whole = "queue.jobs WHERE name LIKE 'whole-%'";
+  const absl::Status waits = system_->WaitFor(
+      [&] { return Count(whole + " AND kind = 'PodGroup' AND slots = 5 AND message LIKE '%cpu%'") == 1; },
+      std::chrono::seconds(60),
+      [&] { return system_->QueryOne("SELECT string_agg(kind || message, '; ') FROM " + whole).value_or(""); });
+  EXPECT_TRUE(waits.ok()) << Message(waits);
+  EXPECT_THAT(PodNodes("app=whole"), ::testing::IsEmpty()) << "there are four nodes";
+  ASSERT_TRUE(system_->Kubectl({"delete", "deployment", "whole", "-n", "e2e"}).ok());
+  Apply(deployment("each", "fluxqueue.io/growth: each"));
+  const absl::Status four = system_->WaitFor([&] { return PodNodes("app=each").size() == 4; },
+                                             std::chrono::seconds(60),
+                                             [] { return "four of the five pods"; });
+  EXPECT_TRUE(four.ok()) << Message(four);
+  ASSERT_TRUE(system_->Kubectl({"delete", "deployment", "each", "-n", "e2e"}).ok());
+  const auto refused = system_->Kubectl({"create", "-f", "-"},
+                                        deployment("some", "fluxqueue.io/growth: some"));
+  EXPECT_THAT(Message(refused.status()), HasSubstr("allowed are each and all"));
+}
+
+// The objects that the controllers of JobSet, MPIJob, RayCluster and AppWrapper make, and pods of a
+// PodGroup.
 TEST_F(WorkloadsTest, GangsWhoseSizeAnotherObjectSays) {
   for (const auto& [kind, plural, group, version] :
        {std::tuple("JobSet", "jobsets", "jobset.x-k8s.io", "v1alpha2"),
         std::tuple("PodGroup", "podgroups", "scheduling.x-k8s.io", "v1alpha1"),
         std::tuple("MPIJob", "mpijobs", "kubeflow.org", "v2beta1"),
-        std::tuple("RayCluster", "rayclusters", "ray.io", "v1")}) {
+        std::tuple("RayCluster", "rayclusters", "ray.io", "v1"),
+        std::tuple("AppWrapper", "appwrappers", "workload.codeflare.dev", "v1beta2")}) {
     DefineKind(kind, plural, group, version);
   }
   Apply(R"(apiVersion: jobset.x-k8s.io/v1alpha2
@@ -128,6 +211,14 @@ apiVersion: scheduling.x-k8s.io/v1alpha1
 kind: PodGroup
 metadata: {name: pg, namespace: e2e}
 spec: {minMember: 2}
+---
+apiVersion: workload.codeflare.dev/v1beta2
+kind: AppWrapper
+metadata: {name: wrap, namespace: e2e}
+status:
+  componentStatus:
+    - {kind: Job, podSets: [{replicas: 2, path: template.spec.template}]}
+    - {kind: Pod, podSets: [{path: template}]}
 )");
   const auto uid =
       system_->Kubectl({"get", "jobset", "set", "-n", "e2e", "-o", "jsonpath={.metadata.uid}"});
@@ -143,19 +234,21 @@ spec: {minMember: 2}
   const std::string mpi =
       "{training.kubeflow.org/job-name: mpi, training.kubeflow.org/operator-name: mpi-operator}";
   const std::string ray = "{ray.io/cluster: ray, ray.io/is-ray-node: \"yes\"}";
+  const std::string wrap = "{workload.codeflare.dev/appwrapper: wrap}";
   Apply(job_of_set("set-driver-0", 1) + job_of_set("set-workers-0", 2) +
         JobOf("mpi-launcher", 1, mpi) + PodOf("mpi-worker-0", mpi) + PodOf("ray-head", ray) +
-        PodOf("ray-worker-0", ray) + PodOf("pg-0", "{scheduling.x-k8s.io/pod-group: pg}"));
+        PodOf("ray-worker-0", ray) + PodOf("pg-0", "{scheduling.x-k8s.io/pod-group: pg}") +
+        JobOf("wrap-job", 2, wrap));
   Apply(JobYaml("beside-sets"));
   ExpectState("beside-sets", "Succeeded");
-  EXPECT_EQ(Count("queue.jobs WHERE name ~ '^(set|mpi|ray|pg)'"), 0) << "none is complete";
+  EXPECT_EQ(Count("queue.jobs WHERE name ~ '^(set|mpi|ray|pg|wrap)'"), 0) << "none is complete";
   Apply(job_of_set("set-workers-1", 2) + PodOf("mpi-worker-1", mpi) + PodOf("ray-worker-1", ray) +
-        PodOf("pg-1", "{scheduling.x-k8s.io/pod-group: pg}"));
-  for (const char* gang : {"set-0", "mpi", "ray", "pg"}) {
+        PodOf("pg-1", "{scheduling.x-k8s.io/pod-group: pg}") + PodOf("wrap-pod", wrap));
+  for (const char* gang : {"set-0", "mpi", "ray", "pg", "wrap"}) {
     ExpectState(gang, "Succeeded");
     EXPECT_EQ(Field(gang, "kind"), "PodGroup");
   }
-  EXPECT_EQ(Count("queue.jobs WHERE name ~ '^(set|mpi|ray|pg)'"), 4) << "each is one job";
+  EXPECT_EQ(Count("queue.jobs WHERE name ~ '^(set|mpi|ray|pg|wrap)'"), 5) << "each is one job";
   EXPECT_EQ(Field("set-0", "slots"), "5");
   ExpectShown({"get",
                "job",
@@ -169,6 +262,16 @@ spec: {minMember: 2}
   const auto refused = system_->Kubectl({"create", "-f", "-"},
                                         PodOf("x", "{scheduling.x-k8s.io/pod-group: nowhere}"));
   EXPECT_THAT(Message(refused.status()), HasSubstr("podgroups 'nowhere'"));
+  // The steps of an Argo Workflow, whose controller makes their pods: each is a job, and those that
+  // their template makes a group are one gang.
+  const std::string step = "workflows.argoproj.io/workflow: flow";
+  const std::string fan = "{" + step + ", fluxqueue.io/group-name: fan, "
+                          "fluxqueue.io/group-size: \"2\"}";
+  Apply(PodOf("flow-prepare", "{" + step + "}") + PodOf("flow-fan-0", fan) +
+        PodOf("flow-fan-1", fan));
+  ExpectState("flow-prepare", "Succeeded");
+  ExpectState("fan", "Succeeded");
+  EXPECT_EQ(Field("fan", "slots"), "2");
   // Volcano is not installed here.
   Apply(PodOf("volcanic", "{scheduling.k8s.io/group-name: v}"));
   ExpectState("volcanic", "Succeeded");

@@ -75,6 +75,53 @@ spec:
   ASSERT_TRUE(system_->Kubectl({"delete", "pod", "like", "shy", "friend", "-n", "e2e"}).ok());
 }
 
+// The pool's policy would put them on one node.
+TEST_F(WorkloadsTest, PodsGoWhereTheyPreferToBe) {
+  Apply(R"(apiVersion: apps/v1
+kind: Deployment
+metadata: {name: spread, namespace: e2e}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: spread}}
+  template:
+    metadata: {labels: {app: spread}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: main, image: busybox}]
+      topologySpreadConstraints:
+        - maxSkew: 1
+          topologyKey: kubernetes.io/hostname
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector: {matchLabels: {app: spread}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: rather-apart, namespace: e2e}
+spec:
+  parallelism: 4
+  completions: 4
+  template:
+    metadata: {labels: {app: rather}, annotations: {fluxqueue.io/run-seconds: "1"}}
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: busybox}]
+      affinity:
+        podAntiAffinity:
+          preferredDuringSchedulingIgnoredDuringExecution:
+            - weight: 100
+              podAffinityTerm:
+                topologyKey: kubernetes.io/hostname
+                labelSelector: {matchLabels: {app: rather}}
+)");
+  ExpectState("rather-apart", "Succeeded");
+  ExpectShown({"get", "deployment", "spread", "-n", "e2e", "-o", "jsonpath={.status.readyReplicas}"},
+              "4",
+              std::chrono::seconds(60));
+  EXPECT_THAT(PodNodes("app=spread"), SizeIs(4));
+  EXPECT_THAT(PodNodes("app=rather"), SizeIs(4));
+  ASSERT_TRUE(system_->Kubectl({"delete", "deployment", "spread", "-n", "e2e"}).ok());
+}
+
 TEST_F(WorkloadsTest, AHostPortIsOnceOnANode) {
   // A pod that is not ours has the port of one node.
   const std::string port = "ports: [{containerPort: 80, hostPort: 8080}]";

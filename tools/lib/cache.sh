@@ -29,11 +29,18 @@ go_home() {
   cache_key "$2" "$(awk -v module="$3" '$1 == "require" { sub(/^require /, "") } $1 == module { print $2; exit }' "$mod")" \
     "${mod%.mod}.sum"
 }
-kubernetes_home() { go_home "$1" kubernetes k8s.io/kubernetes; }
-# Of the same modules, and its own source.
+# The control plane. FLUXQUEUE_KUBERNETES names another version of it than the pinned one: v1.37.2.
+kubernetes_home() {
+  if [[ -n ${FLUXQUEUE_KUBERNETES:-} ]]; then
+    printf '%s/kubernetes-%s-unpinned' "$(fluxqueue_cache)" "$FLUXQUEUE_KUBERNETES"
+  else
+    go_home "$1" kubernetes k8s.io/kubernetes
+  fi
+}
+# Of the pinned version's modules, and its own source.
 filters_home() {
   local folder=$1/cluster/kubernetes version
-  version=$(basename "$(kubernetes_home "$1")" | cut -d- -f2)
+  version=$(basename "$(go_home "$1" kubernetes k8s.io/kubernetes)" | cut -d- -f2)
   cache_key filters "$version" "$folder/go.sum" "$folder/filters/main.go"
 }
 kubectl_program() { printf '%s' "${FLUXQUEUE_KUBECTL:-$(kubernetes_home "$1")/kubectl}"; }

@@ -10,11 +10,12 @@
 namespace fluxqueue::admission {
 
 Grouping GroupingOf(const Review& review,
-                    const PodKeys& pods,
+                    const kubernetes::PodKeys& pods,
+                    bool of_template,
                     const kubernetes::GroupTable& table) {
-  const auto asked = table.Asked(pods.labels, pods.annotations);
+  const auto asked = table.Asked(pods);
   if (!asked.ok()) return {.group = {}, .answer = Refuse(asked.status())};
-  if (!asked->has_value() || pods.of_template) return {};
+  if (!asked->has_value() || of_template) return {};
   kubernetes::GroupName group = (*asked)->group;
   if (const kubernetes::GroupObjects* objects = (*asked)->objects) {
     const std::string& name = (*asked)->object;
@@ -70,7 +71,7 @@ std::optional<Verdict> CheckMakesAllAtOnce(const nlohmann::json& root,
   const auto policy = root.value(nlohmann::json::json_pointer("/spec/podManagementPolicy"), "");
   const auto meta = kubernetes::ParseMeta(inner.object);
   if (policy != "OrderedReady" || !meta.ok()) return std::nullopt;
-  const auto group = table.Asked(meta->labels, meta->annotations);  // hint: as above
+  const auto group = table.Asked({meta->labels, meta->annotations});  // hint: as above
   if (!group.ok() || !group->has_value() || (*group)->objects != nullptr) return std::nullopt;
   return Refuse(fmt::format(
       "spec.podManagementPolicy: OrderedReady makes a pod once the one before is ready, "

@@ -12,20 +12,17 @@
 
 namespace fluxqueue::admission {
 
-// What pods say, or will.
-struct PodKeys {
-  const kubernetes::StringMap& labels;
-  const kubernetes::StringMap& annotations;
-  bool of_template = false;  // the pods are not made yet: only bad keys are refused
-};
-
 struct Grouping {
   std::optional<kubernetes::GroupName> group;  // unset: none
   // What is answered before the group is known: a refusal, or a look at what has its size.
   std::optional<Verdict> answer;
 };
 
-Grouping GroupingOf(const Review& review, const PodKeys& pods, const kubernetes::GroupTable& table);
+// `of_template`: the pods are not made yet: only bad keys are refused.
+Grouping GroupingOf(const Review& review,
+                    const kubernetes::PodKeys& pods,
+                    bool of_template,
+                    const kubernetes::GroupTable& table);
 
 // Of a Job whose pods are of a group, and start with them. Unset: it says no size of its own.
 std::optional<Verdict> CheckHasNoSize(const kubernetes::UserKeys& keys);

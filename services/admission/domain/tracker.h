@@ -302,6 +302,8 @@ class Tracker {
   void DropIfEmpty(const std::string& key);
   void StandsAlone(const std::string& uid, const std::string& group);
   bool Runs(const Group& group) const;
+  // Any of those whose keys begin with `first` and that are of `any_size`.
+  bool SomeRun(const std::string& first, const std::string& any_size) const;
   // Those that wait are jobs of their own from now on.
   void PlaceAlone(const std::string& key, TrackerOutputs* out);
   void TellIncomplete(const std::string& key, TrackerOutputs* out);
@@ -354,7 +356,7 @@ class Tracker {
   const Catalog& catalog_;
   const size_t max_jobspec_bytes_;
   Journaled<Entries> entries_;
-  Journaled<std::unordered_map<std::string, Group>> groups_;  // by Sketch.group
+  Journaled<std::map<std::string, Group>> groups_;  // by Sketch.group
   Journaled<UsageBySpace> usage_;
   kubernetes::AmountsPool requests_;  // of rows that are committed
   // By namespace: workloads that were refused when it had too much. Hints: any may be gone.

@@ -26,10 +26,13 @@ struct GroupKey {
   std::string name;
   uint32_t size = 0;  // 0: it says none
   bool or_each = false;
+  bool at_first = false;
   std::string_view user;
 
   // The same group, whatever its size is now.
   std::string AnySize() const { return fmt::format("{}/{}/{}", space, name, user); }
+  // What the keys of all groups of that name begin with.
+  std::string First() const { return fmt::format("{}/{}/", space, name); }
 };
 
 GroupKey Read(std::string_view group) {
@@ -39,8 +42,12 @@ GroupKey Read(std::string_view group) {
   if (record == 0 || size == 0 || user == 0) return {};
   const auto named = kubernetes::ParseGroup(group.substr(record, user - 1 - record));
   if (!named) return {};
-  return {
-      group.substr(0, record - 1), named->name, named->size, named->or_each, group.substr(user)};
+  return {.space = group.substr(0, record - 1),
+          .name = named->name,
+          .size = named->size,
+          .or_each = named->or_each,
+          .at_first = named->at_first,
+          .user = group.substr(user)};
 }
 
 // Where a group cannot be queued, this many pods of it may wait beside two gangs.
@@ -214,6 +221,10 @@ void Tracker::ObserveMember(const Observation& seen,
   Group& group = groups_.Edit(key);
   if (!waited) group.incomplete = false;
   group.waiting.insert(PlaceOf(*entry.member));
+  if (const GroupKey read = Read(key); read.at_first && SomeRun(read.First(), read.AnySize())) {
+    PlaceAlone(key, out);
+    return;
+  }
   // Those that wait behind a gang that is refused change nothing for it.
   const Entry* refused = group.refused.empty() ? nullptr : entries_.Find(group.refused);
   if (refused == nullptr || refused->pods.contains(sketch.uid)) Gather(key, facts, out);
@@ -414,6 +425,15 @@ bool Tracker::Runs(const Group& group) const {
            const Entry* job = entries_.Find(id);
            return job != nullptr && job->started;
          });
+}
+
+bool Tracker::SomeRun(const std::string& first, const std::string& any_size) const {
+  const auto& all = groups_.map();
+  for (auto group = all.lower_bound(first); group != all.end() && group->first.starts_with(first);
+       ++group) {
+    if (Runs(group->second) && Read(group->first).AnySize() == any_size) return true;
+  }
+  return false;
 }
 
 void Tracker::LookAtFirst(const Group& group, TrackerOutputs* out) {

@@ -291,6 +291,33 @@ TEST_F(TrackerGroupsTest, AReplacementIsAJobOfItsOwnWhileTheGangRuns) {
   Gang();
 }
 
+// As the pods of a StatefulSet, which grows and replaces its pods one by one.
+TEST_F(TrackerGroupsTest, WhatIsAGangAtFirstGrowsPodByPod) {
+  const auto member = [](const std::string& name, int size) {
+    json pod = Member(name, size);
+    pod["metadata"]["annotations"]["fluxqueue.io/group"] = fmt::format("db/{}^", size);
+    return pod;
+  };
+  Observe(member("db-0", 2));
+  const TrackerOutputs first = Observe(member("db-1", 2));
+  ASSERT_THAT(Lines(first), ElementsAre("PodGroup db of 2"));
+  gang_ = first.messages[0].job_submitted().job_id();
+  EXPECT_THAT(Observe(member("db-2", 3)).fetches, IsEmpty()) << "the first ones only wait";
+  for (const char* pod : {"db-0", "db-1"}) Observe(Bound(member(pod, 2)));
+  const auto placed = [&](const std::string& name, int size) {
+    const TrackerOutputs alone = Observe(member(name, size));
+    if (alone.fetches.size() != 1) return std::vector<std::string>{"it waits"};
+    return Lines(Observe(member(name, size), alone.fetches[0].look));
+  };
+  EXPECT_THAT(placed("db-3", 4), ElementsAre("Pod db-3 of 1")) << "at once";
+  Gone("uid-db-1");
+  EXPECT_THAT(placed("db-1b", 4), ElementsAre("Pod db-1b of 1"));
+  // Once they have all gone the next start is the first.
+  for (const char* uid : {"uid-db-0", "uid-db-1b", "uid-db-2", "uid-db-3"}) Gone(uid);
+  Observe(member("db-0c", 2));
+  EXPECT_THAT(Lines(Observe(member("db-1c", 2))), ElementsAre("PodGroup db of 2"));
+}
+
 TEST_F(TrackerGroupsTest, PodsBehindAGangThatIsOnlyQueuedWaitForTheirOwn) {
   Gang();
   Observe(Member("d"));

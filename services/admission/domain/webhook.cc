@@ -362,17 +362,21 @@ Verdict DecidePod(const Review& review,
   // hint: our records are taken out of them.
   std::vector<std::string> forged = TakeForged(&pod->meta.annotations);
   if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
-  Grouping grouping =
-      GroupingOf(review,
-                 // hint: as below.
-                 {pod->meta.labels, pod->meta.annotations, /*of_template=*/root != nullptr},
-                 *options.groups);
+  const bool of_template = root == nullptr && kubernetes::IsFromTemplate(pod->meta, review.user);
+  Grouping grouping = GroupingOf(review,
+                                 // hint: as below.
+                                 {.labels = pod->meta.labels,
+                                  .annotations = pod->meta.annotations,
+                                  .pod_group = pod->spec.pod_group,
+                                  .owner = of_template ? pod->meta.Controller() : nullptr},
+                                 /*of_template=*/root != nullptr,
+                                 *options.groups);
   if (grouping.answer) return *std::move(grouping.answer);
   auto submission = kubernetes::SubmissionOf(*pod);
   // hint: a user's wishes.
   const auto keys = kubernetes::ParseUserKeys(pod->meta.labels, pod->meta.annotations);
   const Asker asker = AskerOf(review, space, root != nullptr ? root->meta : pod->meta, keys);
-  const bool serves = root != nullptr || kubernetes::IsFromTemplate(pod->meta, review.user);
+  const bool serves = root != nullptr || of_template;
   std::string queue = QueueOfNamespace(space, serves, keys);
   if (auto refusal = CheckSubmission(&queue, &submission, asker, root, facts, options)) {
     return *std::move(refusal);
@@ -425,7 +429,10 @@ Verdict DecideJob(const Review& review,
   Grouping grouping =
       GroupingOf(review,
                  // hint: a user's wishes.
-                 {job->template_labels, job->template_annotations, /*of_template=*/root != nullptr},
+                 {.labels = job->template_labels,
+                  .annotations = job->template_annotations,
+                  .pod_group = job->pod.pod_group},
+                 /*of_template=*/root != nullptr,
                  *options.groups);
   if (grouping.answer) return *std::move(grouping.answer);
   const Asker asker = AskerOf(review, space, root != nullptr ? root->meta : job->meta, keys);

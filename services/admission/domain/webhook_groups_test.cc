@@ -86,6 +86,41 @@ TEST(WebhookGroupsTest, WhatTheLookFoundWrongIsSaid) {
   EXPECT_FALSE(verdict.absent.has_value()) << "it was looked up";
 }
 
+// Who makes them is said by the account that does, and by no owner that a pod names.
+TEST(WebhookGroupsTest, PodsThatTheStatefulSetsControllerMakesAreOneGangAtFirst) {
+  json pod = PodJson("db-0");
+  pod["metadata"]["ownerReferences"] = json::array({{{"apiVersion", "apps/v1"},
+                                                     {"kind", "StatefulSet"},
+                                                     {"name", "db"},
+                                                     {"uid", "uid-db"},
+                                                     {"controller", true}}});
+  Review review = Asks(pod);
+  review.group_size = 3U;
+  const auto record = [&] {
+    const Verdict verdict = DecideOn(review);
+    return verdict.kind == Verdict::Kind::kHold
+               ? RecordOf(Patched(json::parse(review.object), verdict)["metadata"])
+               : verdict.message;
+  };
+  EXPECT_EQ(record(), "none");
+  review.user = "system:serviceaccount:kube-system:statefulset-controller";
+  EXPECT_EQ(record(), "db/3^");
+  pod["metadata"]["annotations"] = {{"fluxqueue.io/growth", "each"}};
+  review.object = pod.dump();
+  EXPECT_EQ(record(), "none");
+  pod["metadata"]["annotations"] = {{"fluxqueue.io/growth", "slowly"}};
+  review.object = pod.dump();
+  EXPECT_EQ(record(), "fluxqueue.io/growth: \"slowly\": allowed are each and all");
+}
+
+TEST(WebhookGroupsTest, AJobHasNoGrowth) {
+  json job = JobJson();
+  job["spec"]["template"]["metadata"]["labels"] = {{"fluxqueue.io/growth", "all"}};
+  const Verdict verdict = DecideOn(Asks(job));
+  EXPECT_EQ(verdict.kind, Verdict::Kind::kRefuse);
+  EXPECT_THAT(verdict.message, HasSubstr("a Job is a gang, and grows by fluxqueue.io/min-slots"));
+}
+
 TEST(WebhookGroupsTest, ATemplateOfPodsIsNotLookedUp) {
   json deployment = json::parse(R"({"apiVersion": "apps/v1", "kind": "Deployment",
     "metadata": {"name": "d", "namespace": "work"}, "spec": {"replicas": 2}})");

@@ -65,6 +65,7 @@ Verdict JudgeMade(json made,
                                                       {"controller", true}}});
   Review review = ReviewOf(made);
   review.user = user;
+  review.group_size = 1U;
   return Decide(review, facts, {});
 }
 

@@ -361,6 +361,7 @@ TEST(WebhookTest, HoldsThePodsOfOtherControllersOneByOne) {
     const json pod = OwnedPod(row.api_version, row.kind);
     Review review = ReviewOf(pod);
     review.user = row.user;
+    review.group_size = 0U;
     const Verdict verdict = Decide(review, SmallCluster(), {});
     ASSERT_EQ(verdict.kind, Kind::kHold) << row.kind << ": " << verdict.message;
     const json held = Patched(pod, verdict);

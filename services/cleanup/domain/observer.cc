@@ -191,7 +191,7 @@ void Observer::NotePodEnded(JobEntry& job,
                             const PodEntry& pod,
                             PodEnded::Result result) {
   const bool gives_back = pod.slot.slots >= 2 && job.completions <= pod.slot.slots;
-  if (job.is_pod || job.is_group || !(gives_back || job.elastic)) return;
+  if (job.is_pod || !(gives_back || job.elastic)) return;
   Ends& ends = job.EditEnds();
   if (!ends.pods_ended.insert(uid).second) return;
   PodEnded ended;

@@ -304,13 +304,14 @@ capabilities: {drop: [ALL]}
 {{- end -}}
 {{- end }}
 
-{{/* The rules of admission's ClusterRole about what says of how many pods a group is (files/groups.yaml, and more rows). */}}
+{{/* The rules of admission's ClusterRole about what says of how many pods a group is (files/groups.yaml, and more rows). Of owners
+files/kinds.yaml has them. */}}
 {{- define "fluxqueue.groupRights" -}}
 {{- $more := dig "config" "groups" "" .Values.admission | fromYamlArray | default list -}}
 {{- range concat (.Files.Get "files/groups.yaml" | fromYamlArray) $more -}}
-{{- with .object }}
-- apiGroups: [{{ .group }}]
-  resources: [{{ .resource }}]
+{{- if and .object (not .owner) }}
+- apiGroups: [{{ .object.group }}]
+  resources: [{{ .object.resource }}]
   verbs: [get]
 {{- end -}}
 {{- end -}}
