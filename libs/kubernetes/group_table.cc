@@ -134,9 +134,18 @@ class GroupTable::Reader {
 
  private:
   static Row ReadRow(const YAML::Node& node) {
-    CheckKeys(
-        node,
-        {"name", "field", "owner", "growth", "if", "size", "object", "pods", "unless", "else", "of"});
+    CheckKeys(node,
+              {"name",
+               "field",
+               "owner",
+               "growth",
+               "if",
+               "size",
+               "object",
+               "pods",
+               "unless",
+               "else",
+               "of"});
     Row row;
     if (node["owner"]) {
       row.owners = ReadOwners(node);

@@ -162,7 +162,8 @@ TEST(GroupTableTest, ABadKeyIsRefusedWithWhatIsAllowed) {
 
 TEST(GroupTableTest, NamesOfOthersMayBeAnyText) {
   const auto name = [](const std::string& text) {
-    const auto asked = GroupTable::Known().Asked({StringMap{{"scheduling.k8s.io/group-name", text}}, kNone});
+    const auto asked =
+        GroupTable::Known().Asked({StringMap{{"scheduling.k8s.io/group-name", text}}, kNone});
     return asked.ok() && asked->has_value() ? (*asked)->group.name : "none";
   };
   EXPECT_EQ(name("train"), "train");
@@ -193,8 +194,7 @@ TEST(GroupTableTest, AnInstallationAddsRows) {
   ASSERT_TRUE(asked.ok() && asked->has_value());
   EXPECT_EQ((*asked)->objects->SizeIn(R"({"spec":{"size":7}})").value(), 7U);
   EXPECT_TRUE(
-      table
-          ->Asked({StringMap{{"fluxnetes.group-name", "g"}, {"fluxnetes.group-size", "3"}}, kNone})
+      table->Asked({StringMap{{"fluxnetes.group-name", "g"}, {"fluxnetes.group-size", "3"}}, kNone})
           ->has_value())
       << "ours are there, too";
 }
@@ -248,7 +248,8 @@ TEST(GroupTableTest, AnAppWrapperHasThePodSetsOfAllItsComponents) {
 TEST(GroupTableTest, PodsOfOwnersAreOneGangAtFirst) {
   const auto record = [](const char* kind, const StringMap& annotations) {
     const OwnerReference owner{"apps/v1", kind, "db", "u-1", true};
-    const auto asked = GroupTable::Known().Asked({.labels = kNone, .annotations = annotations, .owner = &owner});
+    const auto asked =
+        GroupTable::Known().Asked({.labels = kNone, .annotations = annotations, .owner = &owner});
     if (!asked.ok()) return Message(asked.status());
     if (!asked->has_value()) return std::string("none");
     GroupName group = (*asked)->group;
@@ -263,16 +264,17 @@ TEST(GroupTableTest, PodsOfOwnersAreOneGangAtFirst) {
   EXPECT_EQ(record("ReplicationController", {{"fluxqueue.io/growth", "all"}}), "none");
   EXPECT_EQ(record("ReplicaSet", {{"fluxqueue.io/growth", "some"}}),
             "fluxqueue.io/growth: \"some\": allowed are each and all");
-  EXPECT_EQ(record("StatefulSet",
-                   {{"fluxqueue.io/group-name", "x"}, {"fluxqueue.io/group-size", "1"}}),
-            "none");
+  EXPECT_EQ(
+      record("StatefulSet", {{"fluxqueue.io/group-name", "x"}, {"fluxqueue.io/group-size", "1"}}),
+      "none");
   const auto group = ParseGroup("db/3^");
   ASSERT_TRUE(group);
   EXPECT_TRUE(group->at_first);
   EXPECT_TRUE(group->or_each);
 
   const OwnerReference owner{"apps/v1", "StatefulSet", "db", "u-1", true};
-  const auto asked = GroupTable::Known().Asked({.labels = kNone, .annotations = kNone, .owner = &owner});
+  const auto asked =
+      GroupTable::Known().Asked({.labels = kNone, .annotations = kNone, .owner = &owner});
   ASSERT_TRUE(asked.ok() && asked->has_value());
   const GroupObjects& sets = *(*asked)->objects;
   EXPECT_EQ(*sets.SizeIn(R"({"spec": {"replicas": 4, "podManagementPolicy": "Parallel"}})"), 4u);

@@ -46,10 +46,9 @@ json ToJson(const LabelSelector& selector) {
 }
 
 bool IsAbout(std::string_view space, const PodTerm& term) {
-  return !term.selects_namespaces &&
-         std::all_of(term.namespaces.begin(), term.namespaces.end(), [&](const auto& name) {
-           return name == space;
-         });
+  return !term.selects_namespaces && std::all_of(term.namespaces.begin(),
+                                                 term.namespaces.end(),
+                                                 [&](const auto& name) { return name == space; });
 }
 
 absl::Status CheckNamespaces(std::string_view path, const PodTerm& term, std::string_view space) {
@@ -190,11 +189,10 @@ std::string PreferredOf(const PodSpec& pod, std::string_view space, const String
   Preferred preferred;
   for (const PreferredPodTerm* term : terms) {
     const LabelSelector selector = SelectorOf(term->term, labels);
-    preferred.Add("near",
-                  selector,
-                  {{"key", term->term.topology_key},
-                   {"pods", ToJson(selector)},
-                   {"weight", term->weight}});
+    preferred.Add(
+        "near",
+        selector,
+        {{"key", term->term.topology_key}, {"pods", ToJson(selector)}, {"weight", term->weight}});
   }
   for (const SpreadTerm& term : pod.preferred_spread) {
     const LabelSelector selector = SelectorOf(term, labels);

@@ -23,8 +23,8 @@ inline constexpr size_t kMaxPodPreferenceBytes = size_t{4} * 1024;
 struct PodRules {
   std::string pod;    // JSON, attributes.system.job.pod
   std::string rules;  // JSON, attributes.system.pods; empty: none
-  // JSON, attributes.system.job.pods; empty: nothing. As it keeps no pod from running, terms are left
-  // out that are none or about other namespaces, and the lightest of more than kMaxPodRules or
+  // JSON, attributes.system.job.pods; empty: nothing. As it keeps no pod from running, terms are
+  // left out that are none or about other namespaces, and the lightest of more than kMaxPodRules or
   // kMaxPodPreferenceBytes.
   std::string preferred;
   // Each pod of a job is on a node of its own: an anti-affinity by node selects its own pods.

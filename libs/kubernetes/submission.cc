@@ -133,20 +133,24 @@ absl::StatusOr<Slots> SlotsOf(const Job& job, const UserKeys& keys) {
   return slots;
 }
 
+absl::Status RefuseGrowth(const std::string& growth) {
+  return InvalidArgument(
+      "{}: \"{}\": allowed for the pods of a StatefulSet, Deployment or ReplicaSet; remove it: a "
+      "Job is a gang, and grows by {} and {}",
+      kGrowthKey,
+      growth,
+      kMinSlotsKey,
+      kMaxSlotsKey);
+}
+
 absl::Status CheckHasNoGrowth(const Job& job) {
-  for (const StringMap* map : {&job.meta.labels,
-                               &job.meta.annotations,
-                               &job.template_labels,
-                               &job.template_annotations}) {  // hint: a user's wishes
-    const auto found = map->find(kGrowthKey);
-    if (found == map->end()) continue;
-    return InvalidArgument(
-        "{}: \"{}\": allowed for the pods of a StatefulSet, Deployment or ReplicaSet; remove it: a "
-        "Job is a gang, and grows by {} and {}",
-        kGrowthKey,
-        found->second,
-        kMinSlotsKey,
-        kMaxSlotsKey);
+  // hint: a user's wishes.
+  for (const StringMap* map : {&job.meta.labels, &job.meta.annotations}) {
+    if (map->contains(kGrowthKey)) return RefuseGrowth(map->find(kGrowthKey)->second);
+  }
+  // hint: as above.
+  for (const StringMap* map : {&job.template_labels, &job.template_annotations}) {
+    if (map->contains(kGrowthKey)) return RefuseGrowth(map->find(kGrowthKey)->second);
   }
   return absl::OkStatus();
 }

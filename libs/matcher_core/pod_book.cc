@@ -236,10 +236,8 @@ void PodBook::Even(const graph::Jobspec& jobspec,
   const std::map<const Domain*, int64_t> pods =
       CountByDomain(jobspec, jobspec.preferences.pods.even, rule, space);
   if (pods.empty()) return;
-  const auto [least, most] =
-      std::minmax_element(pods.begin(), pods.end(), [](const auto& a, const auto& b) {
-        return a.second < b.second;
-      });
+  const auto [least, most] = std::minmax_element(
+      pods.begin(), pods.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const int64_t range = std::max<int64_t>(1, most->second - least->second);
   for (const auto& [domain, number] : pods) {
     const int64_t worth = kMostWorth * (least->second + range - number) / range;
@@ -425,11 +423,10 @@ void PodBook::KeepBeside(const PodRules& own, const Space& space, Closed* closed
   }
 }
 
-std::map<const PodBook::Domain*, int64_t> PodBook::CountByDomain(
-    const graph::Jobspec& jobspec,
-    const std::vector<SpreadRule>& all,
-    const SpreadRule& rule,
-    const Space& space) {
+std::map<const PodBook::Domain*, int64_t> PodBook::CountByDomain(const graph::Jobspec& jobspec,
+                                                                 const std::vector<SpreadRule>& all,
+                                                                 const SpreadRule& rule,
+                                                                 const Space& space) {
   // Kubernetes counts on nodes that have the labels of all these rules.
   const auto counts_on = [&](size_t node) {
     const graph::NodeSpec& spec = nodes_[node];

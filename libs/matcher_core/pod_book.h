@@ -19,7 +19,8 @@
 //
 // What pods prefer comes to what each node is worth to a candidate: from 0 to 100 by the weights of
 // the pods that it would be near to, as kube-scheduler scales its scores, and from 0 to 100 by each
-// spread, the most where there are the fewest. What those pods prefer that are there does not count.
+// spread, the most where there are the fewest. What those pods prefer that are there does not
+// count.
 //
 // Pods on the nodes that hold nothing of ours count as those that hold something for ever.
 //
@@ -74,8 +75,7 @@ class PodBook {
                                               const std::vector<AllocationKey>& behind,
                                               uint32_t queue);
   // Null: by where pods are all nodes are worth the same.
-  std::shared_ptr<const graph::NodeWorths> WorthsFor(const graph::Jobspec& jobspec,
-                                                     uint32_t queue);
+  std::shared_ptr<const graph::NodeWorths> WorthsFor(const graph::Jobspec& jobspec, uint32_t queue);
   // What such pods are asked about is looked at now.
   void Prepare(const graph::Jobspec& jobspec);
   // The nodes of the domain of that one, by the first rule by which such pods are to be beside

@@ -140,9 +140,7 @@ std::optional<graph::Jobspec> Trial::Preferring(const Candidate& candidate,
   return closed_.Preferring(candidate, *jobspec);
 }
 
-void Trial::Rearrange(const Candidate& candidate,
-                      const graph::Jobspec& jobspec,
-                      Outcome* outcome) {
+void Trial::Rearrange(const Candidate& candidate, const graph::Jobspec& jobspec, Outcome* outcome) {
   if (!PrefersAmongOwn(jobspec) ||
       !model::HasRules(view_.state.config().rules(), model::kPrefersByPods)) {
     return;

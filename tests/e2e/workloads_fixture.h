@@ -61,14 +61,8 @@ class WorkloadsTest : public SystemTest {
 
   // Each once, of the pods that the selector selects.
   static std::set<std::string> PodNodes(const std::string& selector) {
-    const auto nodes = system_->Kubectl({"get",
-                                         "pods",
-                                         "-n",
-                                         "e2e",
-                                         "-l",
-                                         selector,
-                                         "-o",
-                                         "jsonpath={.items[*].spec.nodeName}"});
+    const auto nodes = system_->Kubectl(
+        {"get", "pods", "-n", "e2e", "-l", selector, "-o", "jsonpath={.items[*].spec.nodeName}"});
     return absl::StrSplit(nodes.value_or(""), ' ', absl::SkipEmpty());
   }
 

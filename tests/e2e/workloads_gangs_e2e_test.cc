@@ -161,9 +161,14 @@ spec:
   Apply(deployment("whole", "fluxqueue.io/growth: all"));
   const std::string whole = "queue.jobs WHERE name LIKE 'whole-%'";
   const absl::Status waits = system_->WaitFor(
-      [&] { return Count(whole + " AND kind = 'PodGroup' AND slots = 5 AND message LIKE '%cpu%'") == 1; },
+      [&] {
+        return Count(whole + " AND kind = 'PodGroup' AND slots = 5 AND message LIKE '%cpu%'") == 1;
+      },
       std::chrono::seconds(60),
-      [&] { return system_->QueryOne("SELECT string_agg(kind || message, '; ') FROM " + whole).value_or(""); });
+      [&] {
+        return system_->QueryOne("SELECT string_agg(kind || message, '; ') FROM " + whole)
+            .value_or("");
+      });
   EXPECT_TRUE(waits.ok()) << Message(waits);
   EXPECT_THAT(PodNodes("app=whole"), ::testing::IsEmpty()) << "there are four nodes";
   ASSERT_TRUE(system_->Kubectl({"delete", "deployment", "whole", "-n", "e2e"}).ok());
@@ -173,8 +178,8 @@ spec:
                                              [] { return "four of the five pods"; });
   EXPECT_TRUE(four.ok()) << Message(four);
   ASSERT_TRUE(system_->Kubectl({"delete", "deployment", "each", "-n", "e2e"}).ok());
-  const auto refused = system_->Kubectl({"create", "-f", "-"},
-                                        deployment("some", "fluxqueue.io/growth: some"));
+  const auto refused =
+      system_->Kubectl({"create", "-f", "-"}, deployment("some", "fluxqueue.io/growth: some"));
   EXPECT_THAT(Message(refused.status()), HasSubstr("allowed are each and all"));
 }
 
@@ -265,7 +270,8 @@ status:
   // The steps of an Argo Workflow, whose controller makes their pods: each is a job, and those that
   // their template makes a group are one gang.
   const std::string step = "workflows.argoproj.io/workflow: flow";
-  const std::string fan = "{" + step + ", fluxqueue.io/group-name: fan, "
+  const std::string fan = "{" + step +
+                          ", fluxqueue.io/group-name: fan, "
                           "fluxqueue.io/group-size: \"2\"}";
   Apply(PodOf("flow-prepare", "{" + step + "}") + PodOf("flow-fan-0", fan) +
         PodOf("flow-fan-1", fan));
@@ -275,6 +281,32 @@ status:
   // Volcano is not installed here.
   Apply(PodOf("volcanic", "{scheduling.k8s.io/group-name: v}"));
   ExpectState("volcanic", "Succeeded");
+}
+
+// Of Kubernetes 1.37 and later (tools/test --kubernetes).
+TEST_F(WorkloadsTest, AGangOfKubernetesOwnPodGroup) {
+  const auto served = system_->Kubectl(
+      {"api-resources", "--api-group", "scheduling.k8s.io", "--no-headers", "-o", "name"});
+  if (served.value_or("").find("podgroups") == std::string::npos) {
+    GTEST_SKIP() << "this Kubernetes has no PodGroups";
+  }
+  Apply(R"(apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: own, namespace: e2e}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+)");
+  const auto pod = [](const std::string& name) {
+    std::string yaml = PodOf(name, "{app: own}");
+    return yaml.insert(yaml.find("restartPolicy"), "schedulingGroup: {podGroupName: own}, ");
+  };
+  Apply(pod("own-0"));
+  Apply(JobYaml("beside-own"));
+  ExpectState("beside-own", "Succeeded");
+  EXPECT_EQ(Count("queue.jobs WHERE name LIKE 'own%'"), 0) << "it is not complete";
+  Apply(pod("own-1"));
+  ExpectState("own", "Succeeded");
+  EXPECT_EQ(Field("own", "kind"), "PodGroup");
+  EXPECT_EQ(Field("own", "slots"), "2");
 }
 
 }  // namespace

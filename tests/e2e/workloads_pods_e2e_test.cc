@@ -114,9 +114,10 @@ spec:
                 labelSelector: {matchLabels: {app: rather}}
 )");
   ExpectState("rather-apart", "Succeeded");
-  ExpectShown({"get", "deployment", "spread", "-n", "e2e", "-o", "jsonpath={.status.readyReplicas}"},
-              "4",
-              std::chrono::seconds(60));
+  ExpectShown(
+      {"get", "deployment", "spread", "-n", "e2e", "-o", "jsonpath={.status.readyReplicas}"},
+      "4",
+      std::chrono::seconds(60));
   EXPECT_THAT(PodNodes("app=spread"), SizeIs(4));
   EXPECT_THAT(PodNodes("app=rather"), SizeIs(4));
   ASSERT_TRUE(system_->Kubectl({"delete", "deployment", "spread", "-n", "e2e"}).ok());

@@ -150,7 +150,7 @@ std::string PodGang(const Action& action) {
   return yaml;
 }
 
-// Its pods run until they are deleted, and are killed soon then.
+// Its pods run until they are deleted, and are killed soon then. They would rather be apart.
 std::string Serving(const Action& action,
                     const std::string& spec,
                     const std::string& labels,
@@ -163,7 +163,14 @@ spec:
   selector: {{matchLabels: {{soak: {}}}}}
 {}  template:
     metadata: {{labels: {{soak: {}{}}}, annotations: {{{}}}}}
-    spec: {{terminationGracePeriodSeconds: 5, containers: [{}]}}
+    spec:
+      terminationGracePeriodSeconds: 5
+      containers: [{}]
+      topologySpreadConstraints:
+        - maxSkew: 1
+          topologyKey: kubernetes.io/hostname
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector: {{matchLabels: {{soak: {}}}}}
 )",
                      action.kind,
                      action.name,
@@ -173,7 +180,8 @@ spec:
                      action.name,
                      labels,
                      annotations,
-                     Container(action.cpu, ""));
+                     Container(action.cpu, ""),
+                     action.name);
 }
 
 // As the controller of LeaderWorkerSets makes it.
@@ -241,8 +249,9 @@ std::string ObjectYaml(const Action& action) {
     case What::kPodGang:
       return PodGang(action);
     case What::kDeployment:
-    case What::kReplicaSet:
       return Serving(action, "", "", "");
+    case What::kReplicaSet:
+      return Serving(action, "", "", "fluxqueue.io/growth: all");
     case What::kStatefulSet:
       return Serving(action, "  serviceName: soak\n", "", "");
     case What::kParallelStatefulSet:

@@ -426,14 +426,13 @@ Verdict DecideJob(const Review& review,
   if (auto refusal = CheckReferences(job->pod, review.space, facts)) return *std::move(refusal);
   auto submission = kubernetes::SubmissionOf(*job, facts.ContextOf(review.space));
   const auto keys = kubernetes::ParseUserKeys(*job);
-  Grouping grouping =
-      GroupingOf(review,
-                 // hint: a user's wishes.
-                 {.labels = job->template_labels,
-                  .annotations = job->template_annotations,
-                  .pod_group = job->pod.pod_group},
-                 /*of_template=*/root != nullptr,
-                 *options.groups);
+  Grouping grouping = GroupingOf(review,
+                                 // hint: a user's wishes.
+                                 {.labels = job->template_labels,
+                                  .annotations = job->template_annotations,
+                                  .pod_group = job->pod.pod_group},
+                                 /*of_template=*/root != nullptr,
+                                 *options.groups);
   if (grouping.answer) return *std::move(grouping.answer);
   const Asker asker = AskerOf(review, space, root != nullptr ? root->meta : job->meta, keys);
   std::string queue_of_namespace = QueueOfNamespace(space, /*serves=*/false, keys);
