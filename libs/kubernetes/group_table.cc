@@ -284,7 +284,10 @@ absl::StatusOr<GroupTable> GroupTable::With(std::string_view rows) {
   GroupTable table = Known();
   try {
     std::vector<Row> more = Reader::Rows(rows);
-    std::move(more.begin(), more.end(), std::back_inserter(table.rows_));
+    // What all pods of an owner are is the last word.
+    const auto owners = std::find_if(
+        table.rows_.begin(), table.rows_.end(), [](const Row& row) { return row.owners; });
+    table.rows_.insert(owners, more.begin(), more.end());
   } catch (const std::exception& problem) {
     return InvalidArgument("{}", problem.what());
   }

@@ -197,6 +197,11 @@ TEST(GroupTableTest, AnInstallationAddsRows) {
       table->Asked({StringMap{{"fluxnetes.group-name", "g"}, {"fluxnetes.group-size", "3"}}, kNone})
           ->has_value())
       << "ours are there, too";
+  const OwnerReference owner{"apps/v1", "StatefulSet", "db", "u-1", true};
+  const auto owned = table->Asked(
+      {.labels = StringMap{{"example.com/set", "a"}}, .annotations = kNone, .owner = &owner});
+  ASSERT_TRUE(owned.ok() && owned->has_value());
+  EXPECT_EQ((*owned)->objects->plural, "sets") << "what all pods of an owner are comes last";
 }
 
 TEST(GroupTableTest, ABadRowIsNamed) {
@@ -280,6 +285,8 @@ TEST(GroupTableTest, PodsOfOwnersAreOneGangAtFirst) {
   EXPECT_EQ(*sets.SizeIn(R"({"spec": {"replicas": 4, "podManagementPolicy": "Parallel"}})"), 4u);
   EXPECT_EQ(*sets.SizeIn(R"({"spec": {"replicas": 4, "podManagementPolicy": "OrderedReady"}})"),
             0u);
+  EXPECT_EQ(*sets.SizeIn(R"({"spec": {"replicas": 4}, "status": {"readyReplicas": 1}})"), 0u)
+      << "it has started";
 }
 
 }  // namespace

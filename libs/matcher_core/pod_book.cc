@@ -24,6 +24,8 @@ using Time = std::pair<int64_t, int64_t>;
 // Each is a look at every node; more are put together, until the last of them ends.
 constexpr size_t kMostEnds = 16;
 constexpr int64_t kMostWorth = 100;
+// Kept of those that prefer something, each with a number for each node.
+constexpr size_t kMostWorths = 256;
 
 Time TimeOf(const graph::Placement& placement, int64_t from_s, int64_t end_s) {
   return {from_s, placement.duration_s == 0 ? kNeverOver : end_s};
@@ -46,6 +48,11 @@ std::set<std::string> KeysBetween(const PodRules& own, const PodRules& other) {
     if (rule.pods.Selects(own.labels)) keys.insert(rule.key);
   }
   return keys;
+}
+
+void AddKeys(const LabelSelector& selector, std::set<std::string>* keys) {
+  for (const auto& [key, value] : selector.labels) keys->insert(key);
+  for (const LabelExpression& one : selector.expressions) keys->insert(one.key);
 }
 
 }  // namespace
@@ -80,8 +87,8 @@ std::shared_ptr<const PodBook::Closures> PodBook::ClosuresFor(
     uint32_t queue) {
   const PodRules& own = jobspec.pods;
   const Space* space = SpaceOf(own.space, /*whole=*/false);
-  if (space == nullptr) return nullptr;
-  const std::string kind = own.space + '\n' + NameOf(own, *space);
+  if (space == nullptr || (own.AreNone() && !space->has_rules)) return nullptr;
+  const std::string kind = own.space + '\n' + NameOf(own, space->keys);
   if (!own.AreNone() && IsOneTooMany(kind, queue, own.space)) {
     Share all;
     for (size_t i = 0; i < nodes_.size(); ++i) all.nodes.push_back(i);
@@ -113,7 +120,7 @@ std::shared_ptr<const PodBook::Closures> PodBook::MakeClosures(
   }
   KeepApartFromPromised(key, own, behind, &closed);
   if (!own.beside.empty()) KeepBeside(own, space, &closed);
-  for (const SpreadRule& rule : own.spread) Spread(jobspec, rule, space, &closed);
+  if (!own.spread.empty()) Spread(jobspec, space, &closed);
   return ToClosures(closed);
 }
 
@@ -158,16 +165,34 @@ PodBook::Space* PodBook::SpaceOf(const std::string& name, bool whole) {
   }
   if (!whole || space->is_whole) return space.get();
   space->is_whole = true;
-  for (const auto& [key, spec] : view_.specs.map()) {
-    if (spec.jobspec == nullptr) continue;
-    const PodRules& pods = spec.jobspec->pods;
-    if (pods.space == name && pods.AreNone()) Add(key, pods, space.get());
+  for (const SpecKey& key : Unruled(name)) {
+    Add(key, view_.specs.Find(key)->jobspec->pods, space.get());
   }
   return space.get();
 }
 
+const std::vector<SpecKey>& PodBook::Unruled(const std::string& name) {
+  if (!unruled_.has_value()) {
+    unruled_.emplace();
+    for (const auto& [key, spec] : view_.specs.map()) {
+      if (spec.jobspec == nullptr) continue;
+      const PodRules& pods = spec.jobspec->pods;
+      if (pods.space.empty() || !pods.AreNone()) continue;
+      const auto known = unruled_->find(pods.space);
+      if (known != unruled_->end()) {
+        known->second.push_back(key);
+      } else if (HaveRules(view_.ruled, pods.space) || view_.nodes.ForeignHaveRules(pods.space)) {
+        (*unruled_)[pods.space].push_back(key);
+      }
+    }
+  }
+  return (*unruled_)[name];
+}
+
 void PodBook::Prepare(const graph::Jobspec& jobspec) {
-  SpaceOf(jobspec.pods.space, LooksAtPods(jobspec));
+  const bool prefers = !jobspec.preferences.pods.AreNone() &&
+                       model::HasRules(view_.state.config().rules(), model::kPrefersByPods);
+  SpaceOf(jobspec.pods.space, prefers || !jobspec.pods.AreNone());
 }
 
 std::shared_ptr<const graph::NodeWorths> PodBook::WorthsFor(const graph::Jobspec& jobspec,
@@ -181,12 +206,13 @@ std::shared_ptr<const graph::NodeWorths> PodBook::WorthsFor(const graph::Jobspec
   const std::string kind =
       fmt::format("{} on {}", jobspec.preferences.signature, jobspec.constraint_signature);
   if (IsOneTooMany(kind, queue, "preferred in " + jobspec.pods.space)) return nullptr;
+  if (known_worths_.size() >= kMostWorths) known_worths_.clear();
   KnownWorths& known = known_worths_[jobspec.pods.space + '\n' + kind];
   if (known.at == space.changes) return known.worths;
   known = {space.changes, nullptr};
   std::vector<int64_t> worths(nodes_.size(), 0);
   if (!preferred.near.empty()) Near(preferred.near, space, &worths);
-  for (const SpreadRule& rule : preferred.even) Even(jobspec, rule, space, &worths);
+  if (!preferred.even.empty()) Even(jobspec, space, &worths);
   graph::NodeWorths all;
   graph::Fnv hash;
   for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -230,18 +256,20 @@ void PodBook::Near(const std::vector<graph::PodPreference>& near,
 }
 
 void PodBook::Even(const graph::Jobspec& jobspec,
-                   const SpreadRule& rule,
                    const Space& space,
                    std::vector<int64_t>* worths) {
-  const std::map<const Domain*, int64_t> pods =
-      CountByDomain(jobspec, jobspec.preferences.pods.even, rule, space);
-  if (pods.empty()) return;
-  const auto [least, most] = std::minmax_element(
-      pods.begin(), pods.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  const int64_t range = std::max<int64_t>(1, most->second - least->second);
-  for (const auto& [domain, number] : pods) {
-    const int64_t worth = kMostWorth * (least->second + range - number) / range;
-    for (const size_t node : *domain) (*worths)[node] += worth;
+  const std::vector<SpreadRule>& even = jobspec.preferences.pods.even;
+  const Counting counting = CountingOf(jobspec, even);
+  for (const SpreadRule& rule : even) {
+    const std::map<const Domain*, int64_t> pods = CountByDomain(counting, rule, space);
+    if (pods.empty()) continue;
+    const auto [least, most] = std::minmax_element(
+        pods.begin(), pods.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const int64_t range = std::max<int64_t>(1, most->second - least->second);
+    for (const auto& [domain, number] : pods) {
+      const int64_t worth = kMostWorth * (least->second + range - number) / range;
+      for (const size_t node : *domain) (*worths)[node] += worth;
+    }
   }
 }
 
@@ -271,43 +299,43 @@ void PodBook::AddRuled(const std::string& name, Space* space) {
     const SpecKey& spec = key->first.second;
     const graph::Jobspec& jobspec = *view_.specs.Find(spec)->jobspec;
     all.emplace_back(spec, &jobspec.pods);
-    NoteKeys(jobspec.pods, space);
-    NoteKeys(jobspec.preferences.pods, space);
+    NoteKeys(jobspec, space);
   }
   if (const auto* foreign = view_.nodes.ForeignIn(name); foreign != nullptr) {
     for (const auto& [node, pods] : *foreign) {
-      for (const NodeBook::ForeignPods& each : pods) NoteKeys(each.pods, space);
+      for (const NodeBook::ForeignPods& each : pods) NoteRules(each.pods, space);
     }
   }
   for (const auto& [key, pods] : all) Add(key, *pods, space);
 }
 
-void PodBook::NoteKeys(const LabelSelector& selector, Space* space) {
-  for (const auto& [key, value] : selector.labels) space->keys.insert(key);
-  for (const LabelExpression& one : selector.expressions) space->keys.insert(one.key);
+void PodBook::NoteRules(const PodRules& pods, Space* space) {
+  space->has_rules = space->has_rules || !pods.AreNone();
+  for (std::set<std::string>* keys : {&space->keys, &space->more_keys}) {
+    for (const PodRule& rule : pods.apart) AddKeys(rule.pods, keys);
+    for (const PodRule& rule : pods.beside) AddKeys(rule.pods, keys);
+    for (const SpreadRule& rule : pods.spread) AddKeys(rule.pods, keys);
+  }
 }
 
-void PodBook::NoteKeys(const PodRules& pods, Space* space) {
-  for (const PodRule& rule : pods.apart) NoteKeys(rule.pods, space);
-  for (const PodRule& rule : pods.beside) NoteKeys(rule.pods, space);
-  for (const SpreadRule& rule : pods.spread) NoteKeys(rule.pods, space);
+void PodBook::NoteKeys(const graph::Jobspec& jobspec, Space* space) const {
+  NoteRules(jobspec.pods, space);
+  if (!model::HasRules(view_.state.config().rules(), model::kPrefersByPods)) return;
+  const graph::PodPreferences& preferred = jobspec.preferences.pods;
+  for (const graph::PodPreference& one : preferred.near) AddKeys(one.pods, &space->more_keys);
+  for (const SpreadRule& rule : preferred.even) AddKeys(rule.pods, &space->more_keys);
 }
 
-void PodBook::NoteKeys(const graph::PodPreferences& preferred, Space* space) {
-  for (const graph::PodPreference& one : preferred.near) NoteKeys(one.pods, space);
-  for (const SpreadRule& rule : preferred.even) NoteKeys(rule.pods, space);
-}
-
-std::string PodBook::NameOf(const PodRules& pods, const Space& space) {
+std::string PodBook::NameOf(const PodRules& pods, const std::set<std::string>& keys) {
   std::string name;
   for (const auto& [key, value] : pods.labels) {
-    if (space.keys.contains(key)) name += fmt::format("{}={},", key, value);
+    if (keys.contains(key)) name += fmt::format("{}={},", key, value);
   }
   return name + pods.signature;
 }
 
 PodBook::Kind* PodBook::KindOf(const PodRules& pods, Space* space) {
-  Kind& kind = space->kinds[NameOf(pods, *space)];
+  Kind& kind = space->kinds[NameOf(pods, space->more_keys)];
   if (kind.pods == nullptr) {
     kind.pods = &pods;
     if (!pods.apart.empty()) space->ruled.push_back(&kind);
@@ -423,27 +451,39 @@ void PodBook::KeepBeside(const PodRules& own, const Space& space, Closed* closed
   }
 }
 
-std::map<const PodBook::Domain*, int64_t> PodBook::CountByDomain(const graph::Jobspec& jobspec,
-                                                                 const std::vector<SpreadRule>& all,
+PodBook::Counting PodBook::CountingOf(const graph::Jobspec& jobspec,
+                                      const std::vector<SpreadRule>& all) {
+  // Kubernetes counts on nodes that have the labels of all these rules.
+  std::vector<bool> labelled(nodes_.size(), true);
+  for (const SpreadRule& rule : all) {
+    const Domains& domains = DomainsOf(rule.key);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (domains.of_node[i] == nullptr) labelled[i] = false;
+    }
+  }
+  Counting counting;
+  for (const SpreadRule& rule : all) {
+    const auto [counts, is_new] =
+        counting.try_emplace({rule.heeds_constraint, rule.heeds_taints}, labelled);
+    if (!is_new) continue;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const graph::NodeSpec& node = nodes_[i];
+      counts->second[i] =
+          labelled[i] && (!rule.heeds_constraint || jobspec.constraint.Matches(node)) &&
+          (!rule.heeds_taints ||
+           graph::FirstUntolerated(node.taints, jobspec.tolerations, /*lasting=*/false) == nullptr);
+    }
+  }
+  return counting;
+}
+
+std::map<const PodBook::Domain*, int64_t> PodBook::CountByDomain(const Counting& counting,
                                                                  const SpreadRule& rule,
                                                                  const Space& space) {
-  // Kubernetes counts on nodes that have the labels of all these rules.
-  const auto counts_on = [&](size_t node) {
-    const graph::NodeSpec& spec = nodes_[node];
-    const auto has_label = [&](const SpreadRule& each) {
-      return DomainsOf(each.key).of_node[node] != nullptr;
-    };
-    return std::all_of(all.begin(), all.end(), has_label) &&
-           (!rule.heeds_constraint || jobspec.constraint.Matches(spec)) &&
-           (!rule.heeds_taints ||
-            graph::FirstUntolerated(spec.taints, jobspec.tolerations, /*lasting=*/false) ==
-                nullptr);
-  };
+  const std::vector<bool>& counts = counting.at({rule.heeds_constraint, rule.heeds_taints});
   const Domains& domains = DomainsOf(rule.key);
   std::map<const Domain*, int64_t> pods;
-  std::vector<bool> counts(nodes_.size());
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    counts[i] = counts_on(i);
     if (counts[i]) pods.try_emplace(domains.of_node[i], 0);
   }
   // kube-scheduler counts nothing by an empty selector, and the pod itself all the same.
@@ -459,23 +499,23 @@ std::map<const PodBook::Domain*, int64_t> PodBook::CountByDomain(const graph::Jo
   return pods;
 }
 
-void PodBook::Spread(const graph::Jobspec& jobspec,
-                     const SpreadRule& rule,
-                     const Space& space,
-                     Closed* closed) {
+void PodBook::Spread(const graph::Jobspec& jobspec, const Space& space, Closed* closed) {
   const PodRules& own = jobspec.pods;
-  const Domains& domains = DomainsOf(rule.key);
-  const std::map<const Domain*, int64_t> pods = CountByDomain(jobspec, own.spread, rule, space);
-  int64_t fewest = std::ssize(pods) < rule.domains ? 0 : std::numeric_limits<int64_t>::max();
-  for (const auto& [domain, number] : pods) fewest = std::min(fewest, number);
-  const int64_t more = rule.pods.Selects(own.labels) ? 1 : 0;
-  std::vector<size_t>& nodes = (*closed)[{now_s_, kNeverOver}].nodes;
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    // A domain none of whose nodes counts has none of the pods.
-    const auto here = pods.find(domains.of_node[i]);
-    const int64_t number = here == pods.end() ? 0 : here->second;
-    const bool is_full = !pods.empty() && number + more - fewest > rule.skew;
-    if (domains.of_node[i] == nullptr || is_full) nodes.push_back(i);
+  const Counting counting = CountingOf(jobspec, own.spread);
+  for (const SpreadRule& rule : own.spread) {
+    const Domains& domains = DomainsOf(rule.key);
+    const std::map<const Domain*, int64_t> pods = CountByDomain(counting, rule, space);
+    int64_t fewest = std::ssize(pods) < rule.domains ? 0 : std::numeric_limits<int64_t>::max();
+    for (const auto& [domain, number] : pods) fewest = std::min(fewest, number);
+    const int64_t more = rule.pods.Selects(own.labels) ? 1 : 0;
+    std::vector<size_t>& nodes = (*closed)[{now_s_, kNeverOver}].nodes;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      // A domain none of whose nodes counts has none of the pods.
+      const auto here = pods.find(domains.of_node[i]);
+      const int64_t number = here == pods.end() ? 0 : here->second;
+      const bool is_full = !pods.empty() && number + more - fewest > rule.skew;
+      if (domains.of_node[i] == nullptr || is_full) nodes.push_back(i);
+    }
   }
 }
 

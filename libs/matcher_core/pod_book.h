@@ -36,6 +36,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -98,8 +99,10 @@ class PodBook {
   struct Space {
     bool is_whole = false;  // else it has those that have rules
     uint64_t changes = 0;
+    bool has_rules = false;             // some pods there have
     std::set<std::string> keys;         // of labels that some rule asks for
-    std::map<std::string, Kind> kinds;  // by NameOf
+    std::set<std::string> more_keys;    // the same, and those that what is preferred asks for
+    std::map<std::string, Kind> kinds;  // by NameOf, with more_keys
     std::vector<const Kind*> ruled;
     std::map<SpecKey, Kind*> of_job;
   };
@@ -131,11 +134,10 @@ class PodBook {
   bool IsOneTooMany(const std::string& kind, uint32_t queue, const std::string& space);
   // Null: none there has a rule.
   Space* SpaceOf(const std::string& name, bool whole);
-  static void NoteKeys(const LabelSelector& selector, Space* space);
-  static void NoteKeys(const graph::PodRules& pods, Space* space);
-  static void NoteKeys(const graph::PodPreferences& preferred, Space* space);
-  // Equal for pods that are alike there.
-  static std::string NameOf(const graph::PodRules& pods, const Space& space);
+  void NoteKeys(const graph::Jobspec& jobspec, Space* space) const;
+  static void NoteRules(const graph::PodRules& pods, Space* space);
+  // Equal for pods that are alike to what asks for these keys.
+  static std::string NameOf(const graph::PodRules& pods, const std::set<std::string>& keys);
   static Kind* KindOf(const graph::PodRules& pods, Space* space);
   void Add(const SpecKey& key, const graph::PodRules& pods, Space* space);
   void AddRuled(const std::string& name, Space* space);
@@ -150,23 +152,21 @@ class PodBook {
                              const std::vector<AllocationKey>& behind,
                              Closed* closed);
   void KeepBeside(const graph::PodRules& own, const Space& space, Closed* closed);
-  void Spread(const graph::Jobspec& jobspec,
-              const graph::SpreadRule& rule,
-              const Space& space,
-              Closed* closed);
-  // Of the domains that count for the rule, which is one of `all`: how many of its pods they have.
-  std::map<const Domain*, int64_t> CountByDomain(const graph::Jobspec& jobspec,
-                                                 const std::vector<graph::SpreadRule>& all,
+  void Spread(const graph::Jobspec& jobspec, const Space& space, Closed* closed);
+  // Of a jobspec with these rules, for each of them by what it heeds: which nodes count.
+  using Counting = std::map<std::pair<bool, bool>, std::vector<bool>>;
+  Counting CountingOf(const graph::Jobspec& jobspec, const std::vector<graph::SpreadRule>& all);
+  // Of the domains that count for the rule: how many of its pods they have.
+  std::map<const Domain*, int64_t> CountByDomain(const Counting& counting,
                                                  const graph::SpreadRule& rule,
                                                  const Space& space);
   // Each adds to what the nodes are worth.
   void Near(const std::vector<graph::PodPreference>& near,
             const Space& space,
             std::vector<int64_t>* worths);
-  void Even(const graph::Jobspec& jobspec,
-            const graph::SpreadRule& rule,
-            const Space& space,
-            std::vector<int64_t>* worths);
+  void Even(const graph::Jobspec& jobspec, const Space& space, std::vector<int64_t>* worths);
+  // Those of the namespace whose pods have no rules.
+  const std::vector<SpecKey>& Unruled(const std::string& name);
   std::shared_ptr<const Closures> ToClosures(const Closed& closed) const;
 
   const View& view_;
@@ -178,6 +178,8 @@ class PodBook {
   std::map<std::string, Domains> domains_;  // by label
   std::map<std::string, Known> known_;      // by who asks, and for what
   std::map<std::string, KnownWorths> known_worths_;
+  // Of namespaces where it matters to some pods where others run.
+  std::optional<std::map<std::string, std::vector<SpecKey>>> unruled_;
   // By queue and namespace: kinds with rules.
   std::map<std::pair<uint32_t, std::string>, std::set<std::string>> looked_at_;
 };

@@ -62,6 +62,7 @@ struct Asked {
   std::string resource = "cpu";
   std::string constraints = "{}";
   std::string preferred = {};  // attributes.system.job.pods
+  std::string job = "none";    // another label
 };
 
 std::string Text(const Asked& asked) {
@@ -76,8 +77,8 @@ std::string Text(const Asked& asked) {
     replace(R"("resources":[)", R"("resources":[{"type":"node","count":)" + count + R"(,"with":[)");
     replace(R"(],"tasks")", R"(]}],"tasks")");
   }
-  const std::string pod =
-      R"({"namespace":")" + asked.space + R"(","labels":{"app":")" + asked.app + R"("}})";
+  const std::string pod = R"({"namespace":")" + asked.space + R"(","labels":{"app":")" + asked.app +
+                          R"(","job":")" + asked.job + R"("}})";
   return OfPods(text, pod, asked.rules, asked.preferred);
 }
 
@@ -405,6 +406,46 @@ TEST_F(PodBookTest, AGangThatPrefersIsPromisedItsTime) {
   std::map<char, int> pods;
   for (const std::string& node : NodesOf("gang")) ++pods[node[0]];
   EXPECT_EQ(pods, (std::map<char, int>{{'a', 2}, {'b', 2}}));
+}
+
+// What is preferred tells nobody apart for whom it is no rule.
+TEST_F(PodBookTest, APreferenceMakesNoKindsOfThoseWithRules) {
+  On("a1", "db", {.app = "db"});
+  const std::string near_job =
+      R"({"near":[{"key":"zone","pods":{"labels":{"job":"x"}},"weight":1}]})";
+  ASSERT_THAT(Start("wish", {.app = "wish", .preferred = near_job}), testing::SizeIs(1));
+  std::vector<std::string> line;
+  for (size_t i = 0; i < kMostKinds + 1; ++i) {
+    const std::string job = "sim" + std::to_string(i);
+    Submit(job, {.app = "sim", .rules = Beside("zone", "absent"), .job = job});
+    line.push_back(job);
+  }
+  Submit("last", {.app = "sim", .rules = Beside("zone", "db"), .job = "last"});
+  line.emplace_back("last");
+  const auto answer = Ask(Cycle(1, line));
+  EXPECT_EQ(answer.outcomes(0).kind(), Outcome::KIND_BUSY);
+  EXPECT_EQ(answer.outcomes().rbegin()->kind(), Outcome::KIND_ALLOCATED);
+}
+
+// The node that it prefers would leave none for its second pod.
+TEST_F(PodBookTest, WhatAGangPrefersKeepsItFromNoPlace) {
+  Feed(Configured("lonode"));
+  for (const auto& [name, rack] :
+       {std::pair("a1", "r2"), std::pair("a2", "r1"), std::pair("b1", "r1")}) {
+    events::v1::Node node = NodeOf(name, 2);
+    node.add_labels()->set_key("rack");
+    node.mutable_labels()->rbegin()->set_value(rack);
+    Feed(Upserted(node));
+  }
+  On("a2", "magnet", {.app = "magnet"});
+  const std::string rules =
+      R"({"apart":[)" + Rule("zone", "web") + "," + Rule("rack", "web") + "]}";
+  const Asked gang{.app = "web",
+                   .rules = rules,
+                   .slots = 2,
+                   .constraints = R"({"properties":["rack"]})",
+                   .preferred = Near(kHostname, "magnet", 100)};
+  EXPECT_THAT(Start("gang", gang), UnorderedElementsAre("a1", "b1")) << reason_;
 }
 
 TEST_F(PodBookTest, EarlierRulesOfAPoolHeedNoPreferencesOfPods) {

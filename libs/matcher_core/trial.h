@@ -82,20 +82,23 @@ class Trial {
   // refused anyway.
   std::optional<graph::Jobspec> Preferring(const events::v1::Candidate& candidate,
                                            const graph::Jobspec* jobspec);
-  // What has started goes where its pods prefer to be among themselves.
+  // What has started goes where its pods prefer to be among themselves. `promised`: others knew
+  // where it would be.
   void Rearrange(const events::v1::Candidate& candidate,
                  const graph::Jobspec& jobspec,
+                 bool promised,
                  events::v1::Outcome* outcome);
   // Of one whose pods have rules that they must keep among themselves: all of them now, or none.
   // Nothing is promised to it.
   void PlaceOneByOne(const events::v1::Candidate& candidate,
                      const graph::Jobspec& jobspec,
                      events::v1::Outcome* outcome);
-  // False: it holds nothing. `avoided`: nodes that it is not given. `first`: where the first slot
-  // was, if there was one.
+  // False: it holds nothing. `avoided`: nodes that it is not given. `anywhere`: whatever it
+  // prefers. `first`: where the first slot was, if there was one.
   bool PlaceAll(const events::v1::Candidate& candidate,
                 const graph::Jobspec& jobspec,
                 const std::vector<std::string>& avoided,
+                bool anywhere,
                 std::string* first);
   // As another that asked for the same.
   static void Answer(const Refusals::Refusal& refused,
@@ -151,6 +154,7 @@ class Trial {
   Replacement replacement_;
   VictimSearch victims_;
   bool ends_cycle_ = false;
+  uint32_t rearranged_ = 0;  // slots
 };
 
 }  // namespace fluxqueue::matcher_core

@@ -228,8 +228,11 @@ TEST_F(UninstallTest, ThereIsMuchThatWaits) {
               ->Kubectl({"get", "fluxjob", job, "-n", "e2e", "-o", "jsonpath={" + path + "}"})
               .value_or("");
         };
+        // Each has one a second after it was first heard of.
+        const auto all = system_->Kubectl({"get", "fluxjobs", "-n", "e2e", "--no-headers"});
         return says("job-kept", ".status.reason") == "Held" &&
-               says("job-cancelled", ".status.state") == "Cancelled";
+               says("job-cancelled", ".status.state") == "Cancelled" &&
+               std::ranges::count(all.value_or(""), '\n') == 8;
       },
       seconds(30),
       [] { return "the FluxJobs to say so"; });
@@ -249,7 +252,8 @@ TEST_F(UninstallTest, WhileFluxqueueIsThereNothingIsLetGo) {
                                      Pair("cancelled", "keep"),
                                      Pair("bare", "scheduler"),
                                      Pair("bare-pinned", "ungate"),
-                                     Pair("ReplicaSet web", "scheduler")));
+                                     Pair("ReplicaSet web", "scheduler")))
+        << report.dump();
     EXPECT_EQ(report["done"], false);
     ASSERT_EQ(report["inTheWay"].size(), 2) << report;
     EXPECT_THAT(report["inTheWay"][0]["todo"].get<std::string>(),

@@ -128,6 +128,9 @@ http::Response WebhookServer::AnswerUnseen(const Call& call, Verdict verdict) co
       "whether this has changed a moment ago was not looked up, as too many others wait for such a "
       "look; try again";
   metrics_.NoSecondLook();
+  // It is in the queue all the same, as a job of its own.
+  const bool is_held = verdict.kind == Verdict::Kind::kHold;
+  if (is_held && verdict.absent->kind == Absent::Kind::kGroup) return Answer(call, verdict);
   if (verdict.kind != Verdict::Kind::kRefuse) return PlainError(503, kUnseen);
   verdict.message += fmt::format(" ({})", kUnseen);
   return Answer(call, verdict);

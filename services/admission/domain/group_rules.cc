@@ -28,12 +28,17 @@ Grouping GroupingOf(const Review& review,
               objects->plural,
               name))};
     }
+    Absent absent{Absent::Kind::kGroup, name, nullptr, objects};
+    if (group.at_first && !review.group_size.has_value()) {
+      return {.group = {}, .look = std::move(absent), .answer = {}};
+    }
+    if (group.at_first && !review.group_size->ok()) return {};
     if (!review.group_size.has_value()) {
       Verdict look = Refuse(fmt::format(
           "{} '{}' says of how many pods their group is, and could not be looked up: try again",
           objects->plural,
           name));
-      look.absent = Absent{Absent::Kind::kGroup, name, nullptr, objects};
+      look.absent = std::move(absent);
       return {.group = {}, .answer = std::move(look)};
     }
     const absl::StatusOr<uint32_t>& size = *review.group_size;

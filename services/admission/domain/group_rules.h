@@ -14,6 +14,8 @@ namespace fluxqueue::admission {
 
 struct Grouping {
   std::optional<kubernetes::GroupName> group;  // unset: none
+  // What would tell whether they are a gang at first; without it each is a job of its own.
+  std::optional<Absent> look = {};
   // What is answered before the group is known: a refusal, or a look at what has its size.
   std::optional<Verdict> answer;
 };

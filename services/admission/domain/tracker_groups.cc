@@ -293,11 +293,14 @@ void Tracker::Gather(const std::string& key, const ClusterFacts& facts, TrackerO
   group.refused = sketch.uid;
   absl::StatusOr<Wish> wish = WishOf(sketch.space, sketch.name, members);
   if (!wish.ok() && read.or_each) {
-    Forget(std::exchange(group.refused, {}), out);
     PlaceAlone(key, out);
     return;
   }
-  if (!Submit(sketch, std::move(wish), facts, out)) return;
+  if (!Submit(sketch, std::move(wish), facts, out)) {
+    // Each by itself may do.
+    if (read.at_first) PlaceAlone(key, out);
+    return;
+  }
   group.refused.clear();
   group.gangs.insert(sketch.uid);
   for (const std::string& pod : pods) {
@@ -383,6 +386,7 @@ void Tracker::Disband(const std::string& id, TrackerOutputs* out) {
   const std::set<std::string> pods = entries_.Find(id)->pods;
   Forget(id, out);
   std::string first;
+  std::set<std::string> at_first;
   for (const std::string& pod : pods) {
     const Entry* known = entries_.Find(pod);
     if (known == nullptr) continue;
@@ -400,7 +404,11 @@ void Tracker::Disband(const std::string& id, TrackerOutputs* out) {
     group.waiting.insert(PlaceOf(*entry.member));
     group.incomplete = false;
     first = pod;
+    if (Read(key).at_first) at_first.insert(key);
   }
+  // Its controller may go on only once those that it makes now run.
+  for (const std::string& key : at_first) PlaceAlone(key, out);
+  if (!at_first.empty()) return;
   if (!first.empty()) Look(first, *entries_.Find(first), out);
 }
 
@@ -431,7 +439,18 @@ bool Tracker::SomeRun(const std::string& first, const std::string& any_size) con
   const auto& all = groups_.map();
   for (auto group = all.lower_bound(first); group != all.end() && group->first.starts_with(first);
        ++group) {
-    if (Runs(group->second) && Read(group->first).AnySize() == any_size) return true;
+    if (Read(group->first).AnySize() != any_size) continue;
+    const std::set<std::string>& alone = group->second.alone;
+    const bool any_alone = std::any_of(alone.begin(), alone.end(), [this](const std::string& pod) {
+      const Entry* entry = entries_.Find(pod);
+      return entry != nullptr && entry->bound;
+    });
+    const std::set<std::string>& gangs = group->second.gangs;
+    const bool any_gang = std::any_of(gangs.begin(), gangs.end(), [this](const std::string& id) {
+      const Entry* job = entries_.Find(id);
+      return job != nullptr && job->started;
+    });
+    if (any_alone || any_gang) return true;
   }
   return false;
 }
@@ -472,6 +491,9 @@ void Tracker::LookAtGroups(TrackerOutputs* out) {
 }
 
 void Tracker::PlaceAlone(const std::string& key, TrackerOutputs* out) {
+  if (std::string& refused = groups_.Edit(key).refused; !refused.empty()) {
+    Forget(std::exchange(refused, {}), out);
+  }
   for (const auto& [created_ms, name, pod] : std::exchange(groups_.Edit(key).waiting, {})) {
     StandsAlone(pod, key);
     Entry& entry = entries_.Edit(pod);

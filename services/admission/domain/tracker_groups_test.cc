@@ -318,6 +318,21 @@ TEST_F(TrackerGroupsTest, WhatIsAGangAtFirstGrowsPodByPod) {
   EXPECT_THAT(Lines(Observe(member("db-1c", 2))), ElementsAre("PodGroup db of 2"));
 }
 
+// Its controller replaces one pod after the other, each once the one before runs.
+TEST_F(TrackerGroupsTest, WhatIsAGangAtFirstIsUpdatedWhileItWaits) {
+  const auto member = [](const std::string& name) {
+    json pod = Member(name, 2);
+    pod["metadata"]["annotations"]["fluxqueue.io/group"] = "db/2^";
+    return pod;
+  };
+  Observe(member("db-0"));
+  ASSERT_THAT(Lines(Observe(member("db-1"))), ElementsAre("PodGroup db of 2"));
+  const TrackerOutputs gone = Gone("uid-db-1");
+  EXPECT_THAT(Lines(gone), ElementsAre("withdrawn"));
+  ASSERT_THAT(gone.fetches, SizeIs(1));
+  EXPECT_THAT(Lines(Observe(member("db-0"), gone.fetches[0].look)), ElementsAre("Pod db-0 of 1"));
+}
+
 TEST_F(TrackerGroupsTest, PodsBehindAGangThatIsOnlyQueuedWaitForTheirOwn) {
   Gang();
   Observe(Member("d"));

@@ -384,13 +384,16 @@ Verdict DecidePod(const Review& review,
   Making making = MakingOf(review, asker, submission->queue(), facts, std::move(forged));
   making.queue = queue;
   if (grouping.group) making.group = kubernetes::FormatGroup(*grouping.group);
-  return Held(root != nullptr ? StampPatch({root->meta, root->kind.template_, pod->meta},
-                                           StampOf(making, pod->meta, space))
-                              : HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), making),
-              asker,
-              making,
-              pod->meta,
-              pod->spec);
+  Verdict verdict =
+      Held(root != nullptr ? StampPatch({root->meta, root->kind.template_, pod->meta},
+                                        StampOf(making, pod->meta, space))
+                           : HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), making),
+           asker,
+           making,
+           pod->meta,
+           pod->spec);
+  if (!verdict.absent) verdict.absent = std::move(grouping.look);
+  return verdict;
 }
 
 // `root`: as of DecidePod.
