@@ -156,6 +156,7 @@ absl::Status ParsePodRules(const json& pods, PodRules* rules) {
 absl::Status ParsePodPreferences(const json& pods, PodPreferences* preferences) {
   const std::string path = "attributes.system.job.pods";
   RETURN_IF_ERROR(CheckObject(pods, path, kPreferredKeys));
+  RETURN_IF_ERROR(CheckSize(pods, path));
   ASSIGN_OR_RETURN(preferences->near, ParseItems<PodPreference>(pods, "near", path, ParseNear));
   ASSIGN_OR_RETURN(preferences->even, ParseItems<SpreadRule>(pods, "even", path, ParseEven));
   return CheckCount(preferences->near.size() + preferences->even.size(), path);

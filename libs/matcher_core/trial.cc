@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/holding.h"
 #include "libs/matcher_core/candidate.h"
@@ -23,9 +22,6 @@ using events::v1::Outcome;
 using events::v1::Slip;
 
 namespace {
-
-// Slots in a cycle: for each all nodes are looked at.
-constexpr uint32_t kMostRearranged = 1024;
 
 bool AwaitsOthers(const Outcome& outcome) {
   return outcome.victims_size() > 0 || outcome.vacate_size() > 0;
@@ -136,36 +132,6 @@ void Trial::Try(const Candidate& candidate, Outcome* outcome) {
   if (promised) reservations_.Forget(key);
 }
 
-std::optional<graph::Jobspec> Trial::Preferring(const Candidate& candidate,
-                                                const graph::Jobspec* jobspec) {
-  if (jobspec == nullptr || jobspec->preferences.pods.AreNone()) return std::nullopt;
-  const bool is_refused = !candidate.grow() && !candidate.replace() && !MayPreempt(candidate) &&
-                          RefusalOf(candidate, *jobspec) != nullptr;
-  if (is_refused) return std::nullopt;
-  return closed_.Preferring(candidate, *jobspec);
-}
-
-void Trial::Rearrange(const Candidate& candidate,
-                      const graph::Jobspec& jobspec,
-                      bool promised,
-                      Outcome* outcome) {
-  const bool prefers = PrefersAmongOwn(jobspec) &&
-                       model::HasRules(view_.state.config().rules(), model::kPrefersByPods);
-  if (!prefers || rearranged_ + jobspec.slots > kMostRearranged) return;
-  rearranged_ += jobspec.slots;
-  const AllocationKey key = KeyOf(candidate);
-  const graph::Placement before = *engine_.Find(key);
-  engine_.Release(key);
-  closed_.Changed(key.job_id);
-  std::string first;
-  if (!PlaceAll(candidate, jobspec, {}, /*anywhere=*/false, &first)) {
-    CHECK(engine_.Restore(key, before).ok(), "what {} had", key.job_id);
-  }
-  closed_.CloseTo(candidate);
-  if (promised && engine_.Find(key)->slots != before.slots) reservations_.RoomCame();
-  SayStarts(key, outcome);
-}
-
 void Trial::TryElastic(const Candidate& candidate,
                        const graph::Jobspec& jobspec,
                        bool promised,
@@ -260,71 +226,6 @@ void Trial::Match(const Candidate& candidate,
     return outcome->kind() == Outcome::KIND_ALLOCATED ||
            outcome->kind() == Outcome::KIND_RESERVED || AwaitsOthers(*outcome);
   });
-}
-
-void Trial::PlaceOneByOne(const Candidate& candidate,
-                          const graph::Jobspec& jobspec,
-                          Outcome* outcome) {
-  const AllocationKey key = KeyOf(candidate);
-  if (const Refusals::Refusal* refused = RefusalOf(candidate, jobspec); refused != nullptr) {
-    return Answer(*refused, candidate, outcome);
-  }
-  // Where they are to be beside each other, and have no room together, they may have it elsewhere.
-  const auto place_where = [&](bool anywhere) {
-    constexpr int kMostDomains = 16;
-    std::vector<std::string> avoided;
-    for (int tries = 0; tries < kMostDomains; ++tries) {
-      std::string first;
-      if (PlaceAll(candidate, jobspec, avoided, anywhere, &first)) return true;
-      const std::vector<std::string> domain = closed_.DomainBeside(jobspec, first);
-      if (domain.empty()) break;
-      avoided.insert(avoided.end(), domain.begin(), domain.end());
-    }
-    return false;
-  };
-  // What it prefers keeps it from no place.
-  const bool tries_again = !jobspec.preferences.signature.empty() &&
-                           model::HasRules(view_.state.config().rules(), model::kPrefersByPods);
-  const auto place = [&]() { return place_where(false) || (tries_again && place_where(true)); };
-  const bool starts =
-      place() || (!reservations_.behind().empty() &&
-                  reservations_.PassThoseBehind(SlipBy(Slip::CAUSE_AHEAD, key.job_id), place));
-  closed_.CloseTo(candidate);
-  if (starts) return SayStarts(key, outcome);
-  graph::MatchRequest ever = StartNow(request_, candidate, jobspec);
-  ever.operation = graph::Operation::kSatisfiability;
-  const bool never = engine_.Match(ever).kind == graph::OutcomeKind::kUnsatisfiable;
-  Wait(candidate,
-       jobspec,
-       {.kind = never ? graph::OutcomeKind::kUnsatisfiable : graph::OutcomeKind::kBusy},
-       outcome);
-}
-
-bool Trial::PlaceAll(const Candidate& candidate,
-                     const graph::Jobspec& jobspec,
-                     const std::vector<std::string>& avoided,
-                     bool anywhere,
-                     std::string* first) {
-  const AllocationKey key = KeyOf(candidate);
-  const graph::Jobspec one = graph::WithSlots(jobspec, 1);
-  closed_.CloseTo(candidate, avoided);
-  const graph::Jobspec one_now = anywhere ? one : closed_.Preferring(candidate, one);
-  graph::MatchRequest request = StartNow(request_, candidate, one_now);
-  request.anywhere = anywhere;
-  bool fits = engine_.Match(request).kind == graph::OutcomeKind::kAllocated;
-  if (fits) *first = engine_.Find(key)->slots[0].node;
-  for (uint32_t slots = 1; fits && slots < jobspec.slots; ++slots) {
-    closed_.Changed(key.job_id);
-    closed_.CloseTo(candidate, avoided);
-    const graph::Jobspec next = anywhere ? one : closed_.Preferring(candidate, one);
-    const graph::MatchRequest more{
-        .key = key, .jobspec = next, .now_s = request_.now_s(), .anywhere = anywhere};
-    fits = engine_.Grow(more).kind == graph::OutcomeKind::kAllocated;
-  }
-  if (fits) return true;
-  engine_.Release(key);
-  closed_.Changed(key.job_id);
-  return false;
 }
 
 void Trial::Answer(const Refusals::Refusal& refused, const Candidate& candidate, Outcome* outcome) {

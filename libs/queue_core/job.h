@@ -161,10 +161,9 @@ uint32_t MissingSlots(const Job& job);
 
 // True for a Job with no more completions than slots: a slot whose pod has succeeded has no use for
 // it any more, and is given back before the rest. And for a gang of pods, whose slots are of these
-// pods alone, however they end. Not one that has grown: a slot that it began with
-// may have got its next pod before it was known that there are slots for all. Nor one that has
-// given slots back for others, or was resized: the pods that it lacks come to those that it has
-// left.
+// pods alone, however they end. Not one that has grown: a slot that it began with may have got its
+// next pod before it was known that there are slots for all. Nor one that has given slots back for
+// others, or was resized: the pods that it lacks come to those that it has left.
 bool GivesSlotsBackEarly(const Job& job);
 
 }  // namespace fluxqueue::queue_core

@@ -179,6 +179,17 @@ class WebhookServerTest : public ::testing::Test {
           "resources":{{"requests":{{"cpu":"1"}}}}}}]}}}})",
         group));
   }
+  // The answer to a Pod that the controller of this StatefulSet makes.
+  http::Response AskOfSet(const std::string& name) {
+    return Send(fmt::format(
+        R"("operation":"CREATE","namespace":"work","resource":{{"group":"","resource":"pods"}},
+          "userInfo":{{"username":"system:serviceaccount:kube-system:statefulset-controller"}},
+          "object":{{"metadata":{{"name":"p","labels":{{"fluxqueue.io/queue":"default"}},
+          "ownerReferences":[{{"apiVersion":"apps/v1","kind":"StatefulSet","name":"{}","uid":"u",
+          "controller":true}}]}},"spec":{{"containers":[{{"name":"c",
+          "resources":{{"requests":{{"cpu":"1"}}}}}}]}}}})",
+        name));
+  }
   // The answer to ann's `kubectl scale` of a Deployment.
   http::Response Scale(const std::string& name) {
     return Send(fmt::format(
@@ -277,6 +288,8 @@ TEST_F(WebhookServerTest, OfANamespaceFewScalesWait) {
     AwaitWaiting(i);
   }
   EXPECT_THAT(Scale("web").body, AllOf(HasSubstr("could not be looked up"), HasSubstr(kUnseen)));
+  EXPECT_THAT(AskOfSet("db").body, AllOf(HasSubstr(kHeld), Not(HasSubstr(kUnseen))))
+      << "whether it is of a gang is not known, and it is held all the same";
   api_.Make("late");
   std::string late;
   clients.emplace_back([&] { late = Ask("late").body; });

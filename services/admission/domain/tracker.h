@@ -302,8 +302,9 @@ class Tracker {
   void DropIfEmpty(const std::string& key);
   void StandsAlone(const std::string& uid, const std::string& group);
   bool Runs(const Group& group) const;
-  // Any of those whose keys begin with `first` and that are of `any_size`.
-  bool SomeRun(const std::string& first, const std::string& any_size) const;
+  bool HasStartedGang(const Group& group) const;
+  // Any pod is bound of those groups whose keys begin with `prefix` and that are of `any_size`.
+  bool SomeRun(const std::string& prefix, const std::string& any_size) const;
   // Those that wait are jobs of their own from now on.
   void PlaceAlone(const std::string& key, TrackerOutputs* out);
   void TellIncomplete(const std::string& key, TrackerOutputs* out);

@@ -32,7 +32,7 @@ struct GroupKey {
   // The same group, whatever its size is now.
   std::string AnySize() const { return fmt::format("{}/{}/{}", space, name, user); }
   // What the keys of all groups of that name begin with.
-  std::string First() const { return fmt::format("{}/{}/", space, name); }
+  std::string Prefix() const { return fmt::format("{}/{}/", space, name); }
 };
 
 GroupKey Read(std::string_view group) {
@@ -221,7 +221,7 @@ void Tracker::ObserveMember(const Observation& seen,
   Group& group = groups_.Edit(key);
   if (!waited) group.incomplete = false;
   group.waiting.insert(PlaceOf(*entry.member));
-  if (const GroupKey read = Read(key); read.at_first && SomeRun(read.First(), read.AnySize())) {
+  if (const GroupKey read = Read(key); read.at_first && SomeRun(read.Prefix(), read.AnySize())) {
     PlaceAlone(key, out);
     return;
   }
@@ -428,16 +428,19 @@ void Tracker::StandsAlone(const std::string& uid, const std::string& group) {
 
 // Some pod of it has started: those that come now take the place of others.
 bool Tracker::Runs(const Group& group) const {
-  return !group.alone.empty() ||
-         std::any_of(group.gangs.begin(), group.gangs.end(), [this](const std::string& id) {
-           const Entry* job = entries_.Find(id);
-           return job != nullptr && job->started;
-         });
+  return !group.alone.empty() || HasStartedGang(group);
 }
 
-bool Tracker::SomeRun(const std::string& first, const std::string& any_size) const {
+bool Tracker::HasStartedGang(const Group& group) const {
+  return std::any_of(group.gangs.begin(), group.gangs.end(), [this](const std::string& id) {
+    const Entry* job = entries_.Find(id);
+    return job != nullptr && job->started;
+  });
+}
+
+bool Tracker::SomeRun(const std::string& prefix, const std::string& any_size) const {
   const auto& all = groups_.map();
-  for (auto group = all.lower_bound(first); group != all.end() && group->first.starts_with(first);
+  for (auto group = all.lower_bound(prefix); group != all.end() && group->first.starts_with(prefix);
        ++group) {
     if (Read(group->first).AnySize() != any_size) continue;
     const std::set<std::string>& alone = group->second.alone;
@@ -445,12 +448,7 @@ bool Tracker::SomeRun(const std::string& first, const std::string& any_size) con
       const Entry* entry = entries_.Find(pod);
       return entry != nullptr && entry->bound;
     });
-    const std::set<std::string>& gangs = group->second.gangs;
-    const bool any_gang = std::any_of(gangs.begin(), gangs.end(), [this](const std::string& id) {
-      const Entry* job = entries_.Find(id);
-      return job != nullptr && job->started;
-    });
-    if (any_alone || any_gang) return true;
+    if (any_alone || HasStartedGang(group->second)) return true;
   }
   return false;
 }

@@ -362,13 +362,14 @@ Verdict DecidePod(const Review& review,
   // hint: our records are taken out of them.
   std::vector<std::string> forged = TakeForged(&pod->meta.annotations);
   if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
-  const bool of_template = root == nullptr && kubernetes::IsFromTemplate(pod->meta, review.user);
+  // By a controller, of its template.
+  const bool is_made = root == nullptr && kubernetes::IsFromTemplate(pod->meta, review.user);
   Grouping grouping = GroupingOf(review,
                                  // hint: as below.
                                  {.labels = pod->meta.labels,
                                   .annotations = pod->meta.annotations,
                                   .pod_group = pod->spec.pod_group,
-                                  .owner = of_template ? pod->meta.Controller() : nullptr},
+                                  .owner = is_made ? pod->meta.Controller() : nullptr},
                                  /*of_template=*/root != nullptr,
                                  *options.groups);
   if (grouping.answer) return *std::move(grouping.answer);
@@ -376,7 +377,7 @@ Verdict DecidePod(const Review& review,
   // hint: a user's wishes.
   const auto keys = kubernetes::ParseUserKeys(pod->meta.labels, pod->meta.annotations);
   const Asker asker = AskerOf(review, space, root != nullptr ? root->meta : pod->meta, keys);
-  const bool serves = root != nullptr || of_template;
+  const bool serves = root != nullptr || is_made;
   std::string queue = QueueOfNamespace(space, serves, keys);
   if (auto refusal = CheckSubmission(&queue, &submission, asker, root, facts, options)) {
     return *std::move(refusal);

@@ -78,8 +78,8 @@ bool Observer::Prove(const std::string& pod_uid, const Proof& proof) {
 void Observer::ObservePod(const kubernetes::Pod& pod, const std::optional<Proof>& proof) {
   const std::string& uid = pod.meta.uid;
   if (!pod.Bound()) {
-    if (pod.spec.scheduler_name == kubernetes::kSchedulerName)
-      NoteNamespace(pod.meta.namespace_name);
+    const bool is_ours = pod.spec.scheduler_name == kubernetes::kSchedulerName;
+    if (is_ours) NoteNamespace(pod.meta.namespace_name);
     return;
   }
   PodEntry entry;
