@@ -159,6 +159,11 @@ void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, Tracke
     return;
   }
   if (sketch.ended) {
+    // Cleanup sees the ends of Jobs and of bound pods, and of nothing else.
+    const bool unseen = sketch.kind == WorkloadKind::kPod && !sketch.bound;
+    if (unseen && known != nullptr && known->row) {
+      Withdraw(sketch.uid, "the pod has ended before it was bound to a node", out);
+    }
     Forget(sketch.uid, out);
     return;
   }

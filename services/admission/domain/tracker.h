@@ -14,7 +14,8 @@
 //   value of the key `retry`, or by keys or a template that the
 //   job was not rejected with                                     JobSubmitted, which goes on from
 //                                                                 the job that was rejected
-//   gone (or its label taken off) before its end was seen         JobWithdrawn
+//   gone (or its label taken off) before its end was seen, or a
+//   pod that ended without having been bound                      JobWithdrawn
 //   ended                                                         nothing: cleanup's business;
 //   forgotten
 //

@@ -646,6 +646,28 @@ TEST_F(TrackerTest, ForgetsWhatHasEnded) {
   EXPECT_THAT(Observe(job).messages, IsEmpty());
 }
 
+// Cleanup does not see pods before they are bound: the pod garbage collector fails those that
+// are being deleted, and so may anybody who can write their status.
+TEST_F(TrackerTest, WithdrawsAPodThatEndedBeforeItWasBound) {
+  json pod = Held(PodJson());
+  Observe(pod);
+  pod["status"]["phase"] = "Failed";
+  const TrackerOutputs out = Observe(pod);
+  ASSERT_THAT(out.messages, SizeIs(1));
+  EXPECT_EQ(out.messages[0].job_withdrawn().job_id(), "uid-p");
+  EXPECT_TRUE(rows_.empty());
+  EXPECT_THAT(Gone("uid-p").messages, IsEmpty());
+}
+
+TEST_F(TrackerTest, LeavesTheEndOfABoundPodToCleanup) {
+  json pod = Held(PodJson());
+  Observe(pod);
+  pod["spec"]["nodeName"] = "n1";
+  pod["status"]["phase"] = "Failed";
+  EXPECT_THAT(Observe(pod).messages, IsEmpty());
+  EXPECT_TRUE(rows_.empty());
+}
+
 TEST_F(TrackerTest, ConfirmsWhatAListDidNotShow) {
   const json job = Held(JobJson());
   json other = Held(JobJson("other"));
