@@ -23,6 +23,7 @@
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
+#include "libs/delivery/incarnation.h"
 #include "libs/delivery/partition_loop.h"
 #include "libs/delivery/prepare.h"
 #include "libs/delivery/shard_loop.h"
@@ -315,6 +316,7 @@ class DeliveryTest : public LoopTest {
             Envelope envelope;
             EXPECT_TRUE(envelope.ParseFromString(m.value));
             const auto verdict = filter.Judge(envelope.stream(), envelope.sequence());
+            EXPECT_NE(verdict, StreamFilter::Verdict::kTakeBehindGap);
             if (verdict != StreamFilter::Verdict::kTake) return absl::OkStatus();
             ++total;
             EXPECT_EQ(envelope.job_fact().version(), ++versions[envelope.job_fact().job_id()])
@@ -610,6 +612,39 @@ TEST_F(DeliveryTest, ATopicMadeAnewAndFilled) {
   ExpectVersionsExactly(2400);
 }
 
+// A standby that took over had not got the last commits yet. Nobody is told; loops go on running.
+TEST_F(DeliveryTest, ADatabaseThatWentBack) {
+  Todo(0, 600);
+  auto counter = StartCounter("c");
+  auto feeder = StartFeeder("f", 100);
+  ExpectSeenExactly(600);
+  ExpectOutboxesEmpty();
+  const std::vector<std::string> tables = {Schema("counter") + ".inbox",
+                                           Schema("counter") + ".inbox_streams",
+                                           Schema("counter") + ".seen",
+                                           Schema("feeder") + ".leases"};
+  for (const std::string& table : tables) {
+    Sql(fmt::format("CREATE TABLE {0}_then AS SELECT * FROM {0}", table));
+  }
+  feeder.reset();
+  Todo(600, 1200);
+  feeder = StartFeeder("f", 100);
+  ExpectSeenExactly(1200);
+  ExpectOutboxesEmpty();
+  std::string back;
+  for (const std::string& table : tables) {
+    back += fmt::format("DELETE FROM {0}; INSERT INTO {0} SELECT * FROM {0}_then;", table);
+  }
+  Sql(back);
+  EXPECT_TRUE(Eventually([&] { return feeder->stats().lost == 1; }));
+  feeder.reset();
+  Todo(1200, 1800);
+  feeder = StartFeeder("f", 100);
+  ExpectSeenExactly(1800);
+  ExpectOutboxesEmpty();
+  EXPECT_EQ(counter->stats().gaps, 0);
+}
+
 // Writes by hand what no publisher of ours would.
 class RawTopic {
  public:
@@ -623,9 +658,9 @@ class RawTopic {
     CHECK(producer_->Produce(topic_, 0, "p", value, headers, ++sent_).ok());
     CHECK(producer_->Flush(kDeadline).ok());
   }
-  void Put(uint64_t sequence, const std::string& id) {
+  void Put(uint64_t sequence, const std::string& id, const std::string& stream = "raw/0") {
     Envelope envelope;
-    envelope.set_stream("raw/0");
+    envelope.set_stream(stream);
     envelope.set_sequence(sequence);
     envelope.set_pool("p");
     envelope.mutable_job_withdrawn()->set_job_id(id);
@@ -644,7 +679,7 @@ TEST_F(DeliveryTest, DuplicatesAndGaps) {
   raw.Put(1, "0");
   raw.Put(1, "0");
   raw.Put(2, "12");
-  raw.Put(4, "36");  // 3 is missing: the publisher repeats from there
+  raw.Put(4, "36");  // 3 is missing, and comes again: so were earlier versions
   raw.Put(3, "24");
   raw.Put(4, "36");
   raw.Put(2, "12");
@@ -660,6 +695,41 @@ TEST_F(DeliveryTest, DuplicatesAndGaps) {
   counter = StartCounter("c");
   EXPECT_TRUE(SeenReaches(5));
   EXPECT_TRUE(Eventually([&] { return counter->stats().duplicates == 1; }));
+}
+
+// A broker's disk had not got what the broker had acknowledged.
+TEST_F(DeliveryTest, ATailThatIsLost) {
+  const std::string topic = name_ + ".pool";
+  const std::string stream = WithIncarnation("raw/0", 1);
+  const auto say = [&](uint64_t from, uint64_t to) {
+    RawTopic raw(topic);
+    for (uint64_t i = from; i <= to; ++i) raw.Put(i, fmt::format("{}", 12 * i), stream);
+  };
+  const auto seen = [&] { return Value("SELECT string_agg(id::text, ' ' ORDER BY n) FROM seen"); };
+  const auto lose_tails = [&] {
+    mini_kafka->Stop();
+    mini_kafka->LoseTails(topic);
+    mini_kafka->Start();
+  };
+  say(1, 3);
+  auto counter = StartCounter("c");
+  EXPECT_TRUE(SeenReaches(3));
+  // Handled, and lost then: what follows stands where it was.
+  lose_tails();
+  say(4, 4);
+  EXPECT_TRUE(SeenReaches(4)) << seen();
+  EXPECT_EQ(counter->stats().resets, 1);
+  EXPECT_EQ(counter->stats().gaps, 0);
+  // Lost before it was handled.
+  counter.reset();
+  say(5, 6);
+  lose_tails();
+  say(7, 7);
+  counter = StartCounter("c");
+  EXPECT_TRUE(SeenReaches(6)) << seen();
+  EXPECT_EQ(seen(), "12 24 36 48 60 84");
+  EXPECT_EQ(counter->stats().gaps, 1);
+  EXPECT_EQ(counter->stats().duplicates, 0);
 }
 
 TEST_F(DeliveryTest, WhatCanNeverBeHandledGoesToTheDeadLetters) {

@@ -10,6 +10,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/delivery/incarnation.h"
 #include "libs/delivery/outbox_tracker.h"
 #include "libs/delivery/pacer.h"
 #include "libs/delivery/stamper.h"
@@ -86,6 +87,27 @@ TEST(StreamFilterTest, ANewStreamBeginsAtOneUnlessTheLogWasCut) {
   StreamFilter cut({}, true);
   EXPECT_EQ(cut.Judge("a", 7), Verdict::kTake);
   EXPECT_EQ(cut.Judge("a", 9), Verdict::kGap);
+}
+
+// Its owner would repeat what was not acknowledged, from the first on: what is missing is lost.
+TEST(StreamFilterTest, BehindAGapOfAnOwnersStreamItGoesOn) {
+  const std::string stream = WithIncarnation("queue/3", 1);
+  StreamFilter filter({{stream, 5}}, false);
+  EXPECT_EQ(filter.Judge(stream, 9), Verdict::kTakeBehindGap);
+  EXPECT_EQ(filter.Judge(stream, 8), Verdict::kDuplicate);
+  EXPECT_EQ(filter.Judge(stream, 10), Verdict::kTake);
+  EXPECT_EQ(filter.Judge(WithIncarnation("queue/3", 2), 2), Verdict::kTakeBehindGap);
+  EXPECT_EQ(filter.Judge(WithIncarnation("queue/3", 3), 1), Verdict::kTake);
+}
+
+TEST(IncarnationTest, IsPartOfAStreamsName) {
+  EXPECT_EQ(WithIncarnation("queue/3", 0x5c21), "queue/3.0000000000005c21");
+  EXPECT_EQ(BaseOf("queue/3.0000000000005c21"), "queue/3");
+  EXPECT_EQ(BaseOf("queue/3"), "queue/3");
+  EXPECT_FALSE(HasIncarnation("cleanup/watch"));
+  const int64_t one = NewIncarnation();
+  EXPECT_GT(one, 0);
+  EXPECT_NE(one, NewIncarnation());
 }
 
 TEST(StreamFilterTest, RollbackForgetsTheBatch) {
@@ -231,8 +253,9 @@ TEST(OutboxTrackerTest, ARestartRepeatsFromTheFirstNotAcknowledged) {
 
 TEST(OutboxTrackerTest, ADroppedStreamIsForgotten) {
   OutboxTracker tracker;
-  tracker.Add(Row("a", 0, 1, 1));
+  tracker.Add(Row("a.1", 0, 1, 1));
   tracker.Add(Row("b", 0, 1, 1));
+  tracker.Add(Row("a.2", 0, 1, 1));
   HandOver(tracker);
   tracker.DropStream("a");
   tracker.Acknowledge(1);  // comes late
@@ -251,7 +274,7 @@ events::v1::Envelope Tick() {
 
 TEST(StamperTest, SequencesAreContiguousForEachStreamAndTarget) {
   Stamper stamper("queue", {});
-  stamper.AddSource(3, "queue/3", {{{"fluxqueue.pool", 3}, 7}});
+  stamper.AddSource(3, "queue/3");
   Outbox outbox;
   outbox.AppendToPool(3, 3, Tick());
   outbox.AppendToPool(3, 5, Tick());
@@ -261,23 +284,23 @@ TEST(StamperTest, SequencesAreContiguousForEachStreamAndTarget) {
   ASSERT_THAT(rows, SizeIs(2));
   EXPECT_EQ(rows[0].stream, "queue/3");
   EXPECT_EQ(rows[0].target, (Target{"fluxqueue.pool", 3}));
-  EXPECT_EQ(rows[0].last_seq, 9);
+  EXPECT_EQ(rows[0].last_seq, 2);
   ASSERT_THAT(rows[0].records, SizeIs(2));
-  EXPECT_EQ(rows[0].records[0].headers[0].second, "queue/3/3/8");
+  EXPECT_EQ(rows[0].records[0].headers[0].second, "queue/3/3/1");
   EXPECT_EQ(rows[1].last_seq, 1);
 
   stamper.Rollback();
   rows = stamper.Stamp(outbox.mutable_messages(), {}, Millis{99}, &oversized);
-  EXPECT_EQ(rows[0].last_seq, 9);
+  EXPECT_EQ(rows[0].last_seq, 2);
   stamper.Commit();
   rows = stamper.Stamp(outbox.mutable_messages(), {}, Millis{99}, &oversized);
-  EXPECT_EQ(rows[0].last_seq, 11);
+  EXPECT_EQ(rows[0].last_seq, 4);
   EXPECT_EQ(oversized, 0);
 }
 
 TEST(StamperTest, AMessageAboutAJobIsOfItsTrace) {
   Stamper stamper("queue", {});
-  stamper.AddSource(0, "queue/0", {});
+  stamper.AddSource(0, "queue/0");
   Outbox outbox;
   events::v1::Envelope fact;
   fact.set_pool("p");
@@ -297,7 +320,7 @@ TEST(StamperTest, AMessageAboutAJobIsOfItsTrace) {
 
 TEST(StamperTest, AMessageThatIsTooLargeBecomesADeadLetterAndTakesNoSequence) {
   Stamper stamper("queue", {});
-  stamper.AddSource(0, "queue/0", {});
+  stamper.AddSource(0, "queue/0");
   Outbox outbox;
   events::v1::Envelope large = Tick();
   large.set_pool(std::string(kafka::kMaxValueBytes, 'x'));
@@ -314,7 +337,7 @@ TEST(StamperTest, AMessageThatIsTooLargeBecomesADeadLetterAndTakesNoSequence) {
 
 TEST(StamperTest, ATextThatIsNoTextDoesNotMakeAMessageUnreadable) {
   Stamper stamper("queue", {});
-  stamper.AddSource(0, "queue/0", {});
+  stamper.AddSource(0, "queue/0");
   events::v1::Envelope window;
   window.set_pool("p\xff");
   window.mutable_window_configured()->add_nodes("cut \xE2\x82");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/delivery/incarnation.h"
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
 
@@ -16,24 +17,31 @@ using postgres::Statement;
 
 constexpr Statement kClaim = {
     "delivery_claim",
-    "INSERT INTO inbox AS i (partition, holder, address, epoch) VALUES ($1, $2, $3, 1) "
+    "INSERT INTO inbox AS i (partition, holder, address, epoch, incarnation) "
+    "VALUES ($1, $2, $3, 1, $4) "
     "ON CONFLICT (partition) DO UPDATE SET holder = EXCLUDED.holder, address = EXCLUDED.address, "
-    "  epoch = i.epoch + 1 "
-    "RETURNING partition, epoch, commits, next_offset, append_ms, truncated"};
+    "  epoch = i.epoch + 1, incarnation = EXCLUDED.incarnation "
+    "RETURNING partition, epoch, incarnation, commits, next_offset, append_ms, truncated"};
 
 constexpr Statement kReset = {
     "delivery_reset",
-    "WITH forgotten AS (DELETE FROM inbox_streams WHERE partition = $1), "
+    "WITH forgotten AS (DELETE FROM inbox_streams WHERE partition = $1 AND strpos(stream, '.') = 0), "
     "unskipped AS (DELETE FROM skips WHERE partition = $1) "
     "UPDATE inbox SET next_offset = $2, truncated = true WHERE partition = $1"};
 
 constexpr Statement kLock = {
     "delivery_lock",
-    "SELECT partition, epoch, commits, next_offset, append_ms, truncated FROM inbox "
+    "SELECT partition, epoch, incarnation, commits, next_offset, append_ms, truncated FROM inbox "
     "WHERE partition = ANY($1::int[]) ORDER BY partition FOR UPDATE"};
 
 constexpr Statement kStreams = {"delivery_streams",
                                 "SELECT stream, seq FROM inbox_streams WHERE partition = $1"};
+
+// Those of earlier versions go on where they were, however long ago.
+constexpr Statement kDeleteStreams = {
+    "delivery_delete_streams",
+    "DELETE FROM inbox_streams WHERE partition = $1 AND strpos(stream, '.') > 0 "
+    "AND raised < now() - $2 * interval '1 ms'"};
 
 constexpr Statement kSkips = {"delivery_skips",
                               "SELECT at_offset, who, why FROM skips WHERE partition = $1"};
@@ -43,33 +51,32 @@ constexpr Statement kDeleteSkips = {"delivery_delete_skips",
 
 constexpr Statement kTakeLease = {
     "delivery_take_lease",
-    "INSERT INTO leases AS l (shard, holder, epoch, expires) "
-    "VALUES ($1, $2, 1, clock_timestamp() + $3 * interval '1 ms') "
+    "INSERT INTO leases AS l (shard, holder, epoch, incarnation, expires) "
+    "VALUES ($1, $2, 1, $4, clock_timestamp() + $3 * interval '1 ms') "
     "ON CONFLICT (shard) DO UPDATE SET holder = EXCLUDED.holder, epoch = l.epoch + 1, "
-    "expires = clock_timestamp() + $3 * interval '1 ms' "
+    "incarnation = EXCLUDED.incarnation, expires = clock_timestamp() + $3 * interval '1 ms' "
     "WHERE l.expires < clock_timestamp() OR l.holder = EXCLUDED.holder "
-    "RETURNING holder, epoch, commits, false"};
+    "RETURNING holder, epoch, incarnation, commits, false"};
 
 constexpr Statement kRenewLease = {
     "delivery_renew_lease",
-    "UPDATE leases SET commits = commits + 1, expires = clock_timestamp() + $4 * interval '1 ms' "
-    "WHERE shard = $1 AND epoch = $2 AND commits = $3"};
+    "UPDATE leases SET commits = commits + 1, expires = clock_timestamp() + $5 * interval '1 ms' "
+    "WHERE shard = $1 AND epoch = $2 AND incarnation = $3 AND commits = $4"};
 
 constexpr Statement kLockLease = {
     "delivery_lock_lease",
-    "SELECT holder, epoch, commits, expires = '-infinity' FROM leases WHERE shard = $1 FOR UPDATE"};
+    "SELECT holder, epoch, incarnation, commits, expires = '-infinity' FROM leases "
+    "WHERE shard = $1 FOR UPDATE"};
 
 constexpr Statement kReleaseLease = {
     "delivery_release_lease",
-    "UPDATE leases SET expires = '-infinity' WHERE shard = $1 AND epoch = $2"};
-
-constexpr Statement kSequences = {
-    "delivery_sequences", "SELECT topic, partition, seq FROM outbox_streams WHERE stream = $1"};
+    "UPDATE leases SET expires = '-infinity' "
+    "WHERE shard = $1 AND epoch = $2 AND incarnation = $3"};
 
 constexpr Statement kOutbox = {
     "delivery_outbox",
-    "SELECT topic, partition, last_seq, blob FROM outbox WHERE stream = $1 "
-    "ORDER BY topic, partition, last_seq"};
+    "SELECT topic, partition, last_seq, blob, stream FROM outbox "
+    "WHERE split_part(stream, '.', 1) = $1 ORDER BY number"};
 
 // One statement for all tables: a round trip for each would cost more than the writes.
 constexpr Statement kWrite = {
@@ -82,15 +89,11 @@ constexpr Statement kWrite = {
     "raised AS ("
     "  INSERT INTO inbox_streams (partition, stream, seq)"
     "  SELECT * FROM unnest($4::int[], $5::text[], $6::bigint[])"
-    "  ON CONFLICT (partition, stream) DO UPDATE SET seq = EXCLUDED.seq), "
+    "  ON CONFLICT (partition, stream) DO UPDATE SET seq = EXCLUDED.seq, raised = now()), "
     "sent AS ("
     "  INSERT INTO outbox (stream, topic, partition, last_seq, count, blob)"
     "  SELECT * FROM unnest($7::text[], $8::text[], $9::int[], $10::bigint[], $11::int[], "
-    "    $12::bytea[])), "
-    "numbered AS ("
-    "  INSERT INTO outbox_streams (stream, topic, partition, seq)"
-    "  SELECT * FROM unnest($7::text[], $8::text[], $9::int[], $10::bigint[])"
-    "  ON CONFLICT (stream, topic, partition) DO UPDATE SET seq = EXCLUDED.seq) "
+    "    $12::bytea[])) "
     "DELETE FROM outbox o"
     "  USING unnest($13::text[], $14::text[], $15::int[], $16::bigint[])"
     "    AS c (stream, topic, partition, last_seq)"
@@ -102,15 +105,19 @@ InboxRow ToInboxRow(const pqxx::row& row) {
           row[1].as<int64_t>(),
           row[2].as<int64_t>(),
           row[3].as<int64_t>(),
-          Millis{row[4].as<int64_t>()},
-          row[5].as<bool>()};
+          row[4].as<int64_t>(),
+          Millis{row[5].as<int64_t>()},
+          row[6].as<bool>()};
 }
 
 std::optional<LeaseRow> ToLeaseRow(const pqxx::result& result) {
   if (result.empty()) return std::nullopt;
   const pqxx::row row = result[0];
-  return LeaseRow{
-      row[0].as<std::string>(), row[1].as<int64_t>(), row[2].as<int64_t>(), row[3].as<bool>()};
+  return LeaseRow{row[0].as<std::string>(),
+                  row[1].as<int64_t>(),
+                  row[2].as<int64_t>(),
+                  row[3].as<int64_t>(),
+                  row[4].as<bool>()};
 }
 
 }  // namespace
@@ -119,7 +126,7 @@ InboxRow ClaimPartition(pqxx::transaction_base& tx,
                         int partition,
                         const std::string& holder,
                         const std::string& address) {
-  return ToInboxRow(Exec(tx, kClaim, partition, holder, address)[0]);
+  return ToInboxRow(Exec(tx, kClaim, partition, holder, address, NewIncarnation())[0]);
 }
 
 void ResetPartition(pqxx::transaction_base& tx, const InboxRow& row) {
@@ -143,6 +150,10 @@ StreamFilter::Positions LoadStreams(pqxx::transaction_base& tx, int partition) {
   return positions;
 }
 
+void DeleteStreams(pqxx::transaction_base& tx, int partition, Millis age) {
+  Exec(tx, kDeleteStreams, partition, static_cast<int64_t>(age.count()));
+}
+
 Skips LoadSkips(pqxx::transaction_base& tx, int partition) {
   Skips skips;
   for (const pqxx::row& row : Exec(tx, kSkips, partition)) {
@@ -160,15 +171,22 @@ std::optional<LeaseRow> TakeLease(pqxx::transaction_base& tx,
                                   const std::string& shard,
                                   const std::string& holder,
                                   Millis ttl) {
-  return ToLeaseRow(Exec(tx, kTakeLease, shard, holder, static_cast<int64_t>(ttl.count())));
+  return ToLeaseRow(
+      Exec(tx, kTakeLease, shard, holder, static_cast<int64_t>(ttl.count()), NewIncarnation()));
 }
 
 bool RenewLease(pqxx::transaction_base& tx,
                 const std::string& shard,
                 const LeaseRow& lease,
                 Millis ttl) {
-  return Exec(tx, kRenewLease, shard, lease.epoch, lease.commits, static_cast<int64_t>(ttl.count()))
-             .affected_rows() == 1;
+  const pqxx::result renewed = Exec(tx,
+                                    kRenewLease,
+                                    shard,
+                                    lease.epoch,
+                                    lease.incarnation,
+                                    lease.commits,
+                                    static_cast<int64_t>(ttl.count()));
+  return renewed.affected_rows() == 1;
 }
 
 std::optional<LeaseRow> LockLease(pqxx::transaction_base& tx, const std::string& shard) {
@@ -176,23 +194,15 @@ std::optional<LeaseRow> LockLease(pqxx::transaction_base& tx, const std::string&
 }
 
 void ReleaseLease(pqxx::transaction_base& tx, const std::string& shard, const LeaseRow& lease) {
-  Exec(tx, kReleaseLease, shard, lease.epoch);
-}
-
-Stamper::Sequences LoadSequences(pqxx::transaction_base& tx, const std::string& stream) {
-  Stamper::Sequences sequences;
-  for (const pqxx::row& row : Exec(tx, kSequences, stream)) {
-    sequences[{row[0].as<std::string>(), row[1].as<int>()}] = row[2].as<uint64_t>();
-  }
-  return sequences;
+  Exec(tx, kReleaseLease, shard, lease.epoch, lease.incarnation);
 }
 
 absl::StatusOr<std::vector<OutboxRow>> LoadOutbox(pqxx::transaction_base& tx,
-                                                  const std::string& stream) {
+                                                  const std::string& base) {
   std::vector<OutboxRow> rows;
-  for (const pqxx::row& row : Exec(tx, kOutbox, stream)) {
+  for (const pqxx::row& row : Exec(tx, kOutbox, base)) {
     OutboxRow item;
-    item.stream = stream;
+    item.stream = row[4].as<std::string>();
     item.target = {row[0].as<std::string>(), row[1].as<int>()};
     item.last_seq = row[2].as<uint64_t>();
     const pqxx::binarystring blob(row[3]);

@@ -11,7 +11,6 @@
 #include <pqxx/pqxx>
 
 #include "libs/base/clock.h"
-#include "libs/delivery/stamper.h"
 #include "libs/delivery/stream_filter.h"
 #include "libs/delivery/wire.h"
 
@@ -22,6 +21,7 @@ namespace fluxqueue::delivery {
 struct InboxRow {
   int partition = 0;
   int64_t epoch = 0;
+  int64_t incarnation = 0;
   int64_t commits = 0;
   int64_t next_offset = 0;
   Millis append_time{0};
@@ -31,22 +31,25 @@ struct InboxRow {
 struct LeaseRow {
   std::string holder;
   int64_t epoch = 0;
+  int64_t incarnation = 0;
   int64_t commits = 0;
   bool given_back = false;
 };
 
-// Takes the partition: the epoch is new, so whoever held it can commit nothing more.
+// Takes the partition: epoch and incarnation are new, so whoever held it can commit nothing more.
 InboxRow ClaimPartition(pqxx::transaction_base& tx,
                         int partition,
                         const std::string& holder,
                         const std::string& address);
-// The log was made anew or cut: go on at `next_offset`, and forget the streams and what is to be
-// left out.
+// The log is not the one that was handled, or was cut: go on at `next_offset`, and forget what is to
+// be left out, and the streams of earlier versions.
 void ResetPartition(pqxx::transaction_base& tx, const InboxRow& row);
 // Locks the rows, in the order of the partitions, and reads them.
 std::vector<InboxRow> LockPartitions(pqxx::transaction_base& tx,
                                      const std::vector<int>& partitions);
 StreamFilter::Positions LoadStreams(pqxx::transaction_base& tx, int partition);
+// Forgets the streams from which nothing has come for `age`.
+void DeleteStreams(pqxx::transaction_base& tx, int partition, Millis age);
 // By offset, for what reason the messages are to be left out.
 using Skips = std::map<int64_t, std::string>;
 Skips LoadSkips(pqxx::transaction_base& tx, int partition);
@@ -67,10 +70,10 @@ bool RenewLease(pqxx::transaction_base& tx,
 std::optional<LeaseRow> LockLease(pqxx::transaction_base& tx, const std::string& shard);
 void ReleaseLease(pqxx::transaction_base& tx, const std::string& shard, const LeaseRow& lease);
 
-// What a stream has left behind: sequences given out, and rows that may not be in Kafka.
-Stamper::Sequences LoadSequences(pqxx::transaction_base& tx, const std::string& stream);
+// What all owners of a stream have left: rows that may not be in Kafka, in the order of commits.
+// `base`: without an incarnation.
 absl::StatusOr<std::vector<OutboxRow>> LoadOutbox(pqxx::transaction_base& tx,
-                                                  const std::string& stream);
+                                                  const std::string& base);
 
 // All that a batch writes into the tables, in one statement. Returns the number of rows.
 struct BatchRows {

@@ -96,6 +96,14 @@ absl::Status MessageFolder::Fold(const kafka::Message& message,
     case StreamFilter::Verdict::kGap:
       ++batch->gaps;
       return absl::OkStatus();
+    case StreamFilter::Verdict::kTakeBehindGap:
+      ++batch->gaps;
+      LogWarning("messages are missing before this one: the log has lost them",
+                 {{"topic", topic_},
+                  {"partition", fmt::format("{}", message.partition)},
+                  {"offset", fmt::format("{}", message.offset)},
+                  {"stream", position->stream}});
+      break;
     case StreamFilter::Verdict::kTake:
       break;
   }

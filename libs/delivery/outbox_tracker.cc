@@ -1,5 +1,7 @@
 #include "libs/delivery/outbox_tracker.h"
 
+#include "libs/delivery/incarnation.h"
+
 namespace fluxqueue::delivery {
 
 size_t OutboxTracker::BytesOf(const Row& row) {
@@ -86,9 +88,9 @@ void OutboxTracker::Deleted(const std::vector<Prefix>& prefixes) {
   }
 }
 
-void OutboxTracker::DropStream(const std::string& stream) {
+void OutboxTracker::DropStream(const std::string& base) {
   for (auto line = lines_.begin(); line != lines_.end();) {
-    if (line->first.first != stream) {
+    if (BaseOf(line->first.first) != base) {
       ++line;
       continue;
     }

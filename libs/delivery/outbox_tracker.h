@@ -41,8 +41,8 @@ class OutboxTracker {
   std::vector<Prefix> Prefixes() const;
   void Deleted(const std::vector<Prefix>& prefixes);
 
-  // The stream is another's now.
-  void DropStream(const std::string& stream);
+  // The stream is another's now. `base`: without an incarnation; all owners' rows go.
+  void DropStream(const std::string& base);
 
   size_t records() const { return records_; }  // not acknowledged
   size_t bytes() const { return bytes_; }

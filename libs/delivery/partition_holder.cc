@@ -1,26 +1,19 @@
 #include "libs/delivery/partition_holder.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
+#include "libs/delivery/incarnation.h"
 
 namespace fluxqueue::delivery {
 namespace {
 
 constexpr Millis kWatermarksTimeout{2000};
-
-absl::StatusOr<std::map<int, kafka::Watermarks>> Ends(kafka::Consumer& consumer,
-                                                      const std::vector<int>& partitions) {
-  std::map<int, kafka::Watermarks> ends;
-  for (const int partition : partitions) {
-    auto marks = consumer.QueryWatermarks(partition, kWatermarksTimeout);
-    // Also a topic that is not there may come.
-    if (!marks.ok()) return Unavailable("{}", Message(marks.status()));
-    ends[partition] = *marks;
-  }
-  return ends;
-}
+// What an owner said longer ago than this is not sent again.
+constexpr Millis kStreamsKept = std::chrono::days(7);
 
 }  // namespace
 
@@ -28,18 +21,25 @@ std::string PartitionHolder::StreamOf(int partition) const {
   return fmt::format("{}/{}", deps_.options.service, partition);
 }
 
-absl::StatusOr<std::set<int>> PartitionHolder::MadeAnew(
+absl::StatusOr<std::map<int, PartitionHolder::Log>> PartitionHolder::ReadLogs(
     kafka::Consumer& consumer, const std::map<int, PartitionTable::Place>& handled) {
+  std::map<int, Log> logs;
   std::map<int, Millis> times;
-  for (const auto& [partition, place] : handled) times[partition] = place.append_time;
-  const auto later = consumer.FirstAfter(times, kWatermarksTimeout);
-  // Also a topic that is not there may come.
-  if (!later.ok()) return Unavailable("{}", Message(later.status()));
-  std::set<int> anew;
-  for (const auto& [partition, offset] : *later) {
-    if (offset < handled.at(partition).next_offset) anew.insert(partition);
+  for (const auto& [partition, place] : handled) {
+    times[partition] = place.append_time;
+    const auto marks = consumer.QueryWatermarks(partition, kWatermarksTimeout);
+    // Also a topic that is not there may come.
+    if (!marks.ok()) return Unavailable("{}", Message(marks.status()));
+    logs[partition].marks = *marks;
   }
-  return anew;
+  const auto later = consumer.FirstAfter(times, kWatermarksTimeout);
+  if (!later.ok()) return Unavailable("{}", Message(later.status()));
+  for (auto& [partition, log] : logs) {
+    const auto newer = later->find(partition);
+    const int64_t end = newer == later->end() ? log.marks.high : newer->second;
+    log.next_offset = std::max(log.marks.low, std::min(end, handled.at(partition).next_offset));
+  }
+  return logs;
 }
 
 std::vector<kafka::Position> PartitionHolder::Positions(const std::vector<int>& partitions) const {
@@ -51,27 +51,27 @@ std::vector<kafka::Position> PartitionHolder::Positions(const std::vector<int>& 
 }
 
 absl::Status PartitionHolder::ClaimRow(pqxx::transaction_base& tx,
-                                       kafka::Watermarks marks,
-                                       bool anew,
+                                       const Log& log,
                                        Claimed* claimed) {
   InboxRow& row = claimed->row;
-  anew |= row.next_offset > marks.high;
-  if (anew || row.next_offset < marks.low) {
+  if (log.next_offset != row.next_offset) {
     if (row.next_offset > 0) {
       ++deps_.stats.resets;
-      LogWarning(anew ? "topic made anew: its log is not the one that was handled"
-                      : "messages lost: the log was cut before they were handled",
+      LogWarning(log.next_offset < row.next_offset
+                     ? "messages may be lost: the log is not the one that was handled"
+                     : "messages lost: the log was cut before they were handled",
                  {{"topic", deps_.topic},
                   {"partition", fmt::format("{}", row.partition)},
-                  {"offset", fmt::format("{}", row.next_offset)},
-                  {"log", fmt::format("{}-{}", marks.low, marks.high)}});
+                  {"handled", fmt::format("{}", row.next_offset)},
+                  {"log", fmt::format("{}-{}", log.marks.low, log.marks.high)},
+                  {"next", fmt::format("{}", log.next_offset)}});
     }
-    row.next_offset = marks.low;
+    row.next_offset = log.next_offset;
     row.truncated = true;
     ResetPartition(tx, row);
   }
+  DeleteStreams(tx, row.partition, kStreamsKept);
   claimed->seen = LoadStreams(tx, row.partition);
-  claimed->sequences = LoadSequences(tx, StreamOf(row.partition));
   ASSIGN_OR_RETURN(claimed->leftovers, LoadOutbox(tx, StreamOf(row.partition)));
   DeleteSkips(tx, row.partition, row.next_offset);
   claimed->skips = LoadSkips(tx, row.partition);
@@ -79,7 +79,6 @@ absl::Status PartitionHolder::ClaimRow(pqxx::transaction_base& tx,
 }
 
 absl::Status PartitionHolder::Claim(kafka::Consumer& consumer, const std::vector<int>& partitions) {
-  ASSIGN_OR_RETURN(const auto ends, Ends(consumer, partitions));
   std::map<int, Claimed> claims;
   const absl::Status status =
       deps_.committer.connection().Transact([&](pqxx::transaction_base& tx) -> absl::Status {
@@ -89,9 +88,9 @@ absl::Status PartitionHolder::Claim(kafka::Consumer& consumer, const std::vector
           row = ClaimPartition(tx, partition, deps_.options.instance, deps_.options.address);
           handled[partition] = {row.next_offset, row.append_time};
         }
-        ASSIGN_OR_RETURN(const std::set<int> anew, MadeAnew(consumer, handled));
+        ASSIGN_OR_RETURN(const auto logs, ReadLogs(consumer, handled));
         for (auto& [partition, claimed] : claims) {
-          RETURN_IF_ERROR(ClaimRow(tx, ends.at(partition), anew.contains(partition), &claimed));
+          RETURN_IF_ERROR(ClaimRow(tx, logs.at(partition), &claimed));
         }
         return absl::OkStatus();
       });
@@ -109,7 +108,8 @@ void PartitionHolder::Hold(int partition, Claimed claimed) {
   const InboxRow& row = claimed.row;
   deps_.table.Add(row, std::move(claimed.seen));
   deps_.folder.LeaveOut(partition, std::move(claimed.skips));
-  deps_.committer.stamper().AddSource(partition, StreamOf(partition), std::move(claimed.sequences));
+  deps_.committer.stamper().AddSource(partition,
+                                      WithIncarnation(StreamOf(partition), row.incarnation));
   for (OutboxRow& left : claimed.leftovers) deps_.committer.publisher().Add(std::move(left));
   ++deps_.stats.gained;
   LogInfo("partition gained",

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -44,10 +43,16 @@ class PartitionHolder {
   // What an operator wants left out, in the partitions held.
   absl::Status ReadSkips();
 
-  // Which of the partitions, and the places up to which they were handled, have a log that was made
-  // anew: a record that was appended later than what was handled stands before its end. The log's
-  // length does not tell, once it has grown again.
-  static absl::StatusOr<std::set<int>> MadeAnew(
+  struct Log {
+    kafka::Watermarks marks;
+    // Where to go on. Before what was handled: the log is not the one that was handled (made anew,
+    // or its end was lost). Behind it: the log was cut before it was handled.
+    int64_t next_offset;
+  };
+  // The logs of the partitions, by the places up to which they were handled. One that was handled
+  // ends no earlier, and has nothing before that place that was appended later. What is read twice
+  // is a duplicate (stream_filter.h).
+  static absl::StatusOr<std::map<int, Log>> ReadLogs(
       kafka::Consumer& consumer, const std::map<int, PartitionTable::Place>& handled);
   // Where to go on in partitions held.
   std::vector<kafka::Position> Positions(const std::vector<int>& partitions) const;
@@ -57,15 +62,11 @@ class PartitionHolder {
   struct Claimed {
     InboxRow row;
     StreamFilter::Positions seen;
-    Stamper::Sequences sequences;
     std::vector<OutboxRow> leftovers;
     Skips skips;
   };
 
-  absl::Status ClaimRow(pqxx::transaction_base& tx,
-                        kafka::Watermarks marks,
-                        bool anew,
-                        Claimed* claimed);
+  absl::Status ClaimRow(pqxx::transaction_base& tx, const Log& log, Claimed* claimed);
   void Hold(int partition, Claimed claimed);
   std::string StreamOf(int partition) const;
 

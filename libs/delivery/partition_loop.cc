@@ -249,9 +249,10 @@ absl::Status PartitionLoop::Impl::CheckLogs() {
   }
   std::map<int, PartitionTable::Place> handled = {{0, {}}};
   for (const auto& [partition, state] : table_.held()) handled[partition] = state.kept;
-  const auto anew = PartitionHolder::MadeAnew(*consumer_, handled);
-  if (!anew.ok()) return Unavailable("{}", Message(kafka_status_));
-  for (const int partition : *anew) {
+  const auto logs = PartitionHolder::ReadLogs(*consumer_, handled);
+  if (!logs.ok()) return Unavailable("{}", Message(kafka_status_));
+  for (const auto& [partition, log] : *logs) {
+    if (log.next_offset >= handled.at(partition).next_offset) continue;
     holder_.Drop(partition);
     reclaim_[partition] = clock_.Monotonic();
   }

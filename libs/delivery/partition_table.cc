@@ -7,6 +7,14 @@
 #include "libs/base/status_macros.h"
 
 namespace fluxqueue::delivery {
+namespace {
+
+// Nobody has claimed it since.
+bool IsSameHold(const InboxRow& row, const InboxRow& ours) {
+  return row.epoch == ours.epoch && row.incarnation == ours.incarnation;
+}
+
+}  // namespace
 
 void PartitionTable::Add(const InboxRow& row, StreamFilter::Positions seen) {
   const Place place{row.next_offset, row.append_time};
@@ -57,7 +65,7 @@ absl::Status PartitionTable::Lock(pqxx::transaction_base& tx) {
   std::set<int> foreign(partitions.begin(), partitions.end());
   for (const InboxRow& row : LockPartitions(tx, partitions)) {
     const InboxRow& ours = held_.at(row.partition).row;
-    if (row.epoch == ours.epoch && row.commits == ours.commits &&
+    if (IsSameHold(row, ours) && row.commits == ours.commits &&
         row.next_offset == ours.next_offset) {
       foreign.erase(row.partition);
     }
@@ -101,10 +109,13 @@ BatchGuard::Outcome PartitionTable::Settle(pqxx::transaction_base& tx) {
   std::set<int> taken;
   for (const InboxRow& row : LockPartitions(tx, partitions)) {
     const InboxRow& ours = held_.at(row.partition).row;
-    if (row.epoch != ours.epoch) {
+    const bool touched = touched_.contains(row.partition);
+    const int64_t since = row.commits - ours.commits;
+    // A database that has gone back does not know the times that our memory is of.
+    if (!IsSameHold(row, ours) || since < 0 || since > (touched ? 1 : 0)) {
       taken.insert(row.partition);
-    } else if (touched_.contains(row.partition)) {
-      outcome = row.commits == ours.commits ? Outcome::kNotCommitted : Outcome::kCommitted;
+    } else if (touched) {
+      outcome = since == 0 ? Outcome::kNotCommitted : Outcome::kCommitted;
     }
   }
   if (outcome == Outcome::kCommitted) return *outcome;

@@ -12,7 +12,7 @@
 
 namespace fluxqueue::delivery {
 
-// The tables inbox, inbox_streams, outbox, outbox_streams, leases.
+// The tables inbox, inbox_streams, outbox, leases, quarantine, skips.
 const postgres::MigrationSet& Migrations();
 
 // Makes those of the service's topics (kafka/rights.h) that are missing. Asks the brokers, once.

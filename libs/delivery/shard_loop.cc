@@ -10,6 +10,7 @@
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "libs/delivery/committer.h"
+#include "libs/delivery/incarnation.h"
 #include "libs/delivery/prepare.h"
 #include "libs/delivery/quarantine_store.h"
 
@@ -179,13 +180,11 @@ absl::Status ShardLoop::Impl::Take() {
   std::optional<LeaseRow> lease;
   std::vector<QuarantineRow> objects;
   int ends = 0;
-  Stamper::Sequences sequences;
   std::vector<OutboxRow> leftovers;
   const absl::Status status =
       committer_.connection().Transact([&](pqxx::transaction_base& tx) -> absl::Status {
         lease = TakeRows(tx, &objects, &ends);
         if (!lease.has_value()) return absl::OkStatus();
-        sequences = LoadSequences(tx, stream_);
         ASSIGN_OR_RETURN(leftovers, LoadOutbox(tx, stream_));
         return handler_.Load(tx);
       });
@@ -208,7 +207,7 @@ absl::Status ShardLoop::Impl::Take() {
   ++stats_.gained;
   stats_.held = 1;
   renew_at_ = now + Ttl() / 3;
-  committer_.stamper().AddSource(kShard, stream_, std::move(sequences));
+  committer_.stamper().AddSource(kShard, WithIncarnation(stream_, lease_.incarnation));
   for (OutboxRow& row : leftovers) committer_.publisher().Add(std::move(row));
   committer_.publisher().Pump(Millis{0});
   return absl::OkStatus();
@@ -367,9 +366,11 @@ void ShardLoop::Impl::Committed() {
 
 BatchGuard::Outcome ShardLoop::Impl::Settle(pqxx::transaction_base& tx) {
   const std::optional<LeaseRow> row = LockLease(tx, options_.shard);
-  if (row.has_value() && row->epoch == lease_.epoch) {
-    return row->commits == lease_.commits ? Outcome::kNotCommitted : Outcome::kCommitted;
+  if (row.has_value() && row->epoch == lease_.epoch && row->incarnation == lease_.incarnation) {
+    if (row->commits == lease_.commits) return Outcome::kNotCommitted;
+    if (row->commits == lease_.commits + 1) return Outcome::kCommitted;
   }
+  // Another's, or of a database that has gone back.
   taken_ = true;
   return Outcome::kTaken;
 }

@@ -26,8 +26,8 @@ bool Decodes(const std::string& value) {
 
 }  // namespace
 
-void Stamper::AddSource(int source, std::string stream, Sequences sequences) {
-  sources_[source] = {std::move(stream), std::move(sequences)};
+void Stamper::AddSource(int source, std::string stream) {
+  sources_[source] = {std::move(stream)};
 }
 
 const Stamper::Source& Stamper::SourceOf(int source) const {

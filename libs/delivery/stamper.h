@@ -17,13 +17,11 @@ namespace fluxqueue::delivery {
 
 class Stamper {
  public:
-  using Sequences = std::map<Target, uint64_t>;
-
   Stamper(std::string service, kafka::TopicNames topics)
       : service_(std::move(service)), topics_(std::move(topics)) {}
 
-  // `sequences`: the highest given out for each target.
-  void AddSource(int source, std::string stream, Sequences sequences);
+  // `stream`: of this owner alone (incarnation.h).
+  void AddSource(int source, std::string stream);
   void DropSource(int source) { sources_.erase(source); }
 
   // A text in them that is no text is made one (texts.h).
@@ -39,7 +37,7 @@ class Stamper {
  private:
   struct Source {
     std::string stream;
-    Sequences sequences;
+    std::map<Target, uint64_t> sequences{};  // the last given out
   };
   using Key = std::pair<int, Target>;
 

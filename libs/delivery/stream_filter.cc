@@ -1,5 +1,7 @@
 #include "libs/delivery/stream_filter.h"
 
+#include "libs/delivery/incarnation.h"
+
 namespace fluxqueue::delivery {
 
 StreamFilter::Verdict StreamFilter::Judge(const std::string& stream, uint64_t sequence) {
@@ -12,9 +14,10 @@ StreamFilter::Verdict StreamFilter::Judge(const std::string& stream, uint64_t se
   const uint64_t highest = known ? position->second : 0;
   if (sequence <= highest) return Verdict::kDuplicate;
   const bool any = !known && truncated_;
-  if (sequence > highest + 1 && !any) return Verdict::kGap;
+  const bool gap = sequence > highest + 1 && !any;
+  if (gap && !HasIncarnation(stream)) return Verdict::kGap;
   raised_[stream] = sequence;
-  return Verdict::kTake;
+  return gap ? Verdict::kTakeBehindGap : Verdict::kTake;
 }
 
 StreamFilter::Positions StreamFilter::unsaved() const {

@@ -1,6 +1,10 @@
 // Which messages of a partition are new. A stream's sequences are contiguous, and its publisher
-// repeats from the first that was not acknowledged; so a sequence that was seen is a duplicate, and
-// one behind a gap will come again. Pure; provisional until Keep, as all memory of a batch.
+// repeats from the first that was not acknowledged; so a sequence that was seen is a duplicate. One
+// behind a gap is taken: what is missing was acknowledged and is in the log no more, and will not
+// come again (a broker has lost it). Neighbours then find out what they lack by their rows.
+//
+// Streams of earlier versions (without an incarnation) were deaf behind a gap; old logs are read as
+// they were. Pure; provisional until Keep, as all memory of a batch.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +15,22 @@ namespace fluxqueue::delivery {
 
 class StreamFilter {
  public:
-  enum class Verdict { kTake, kDuplicate, kGap };
+  enum class Verdict {
+    kTake,
+    kTakeBehindGap,
+    kDuplicate,
+    kGap,  // of an earlier version: skipped
+  };
+  static bool Takes(Verdict verdict) {
+    return verdict == Verdict::kTake || verdict == Verdict::kTakeBehindGap;
+  }
   using Positions = std::unordered_map<std::string, uint64_t>;
 
   // `seen`: the highest sequence of each stream. `truncated`: the log's beginning is not known to
   // us, so a stream that is not in `seen` may begin at any sequence; else it begins at 1.
   StreamFilter(Positions seen, bool truncated) : seen_(std::move(seen)), truncated_(truncated) {}
 
-  // kTake raises the stream's position.
+  // What is taken raises the stream's position.
   Verdict Judge(const std::string& stream, uint64_t sequence);
 
   // The streams whose rows are behind.

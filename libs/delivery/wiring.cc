@@ -21,7 +21,7 @@ constexpr std::array kCounters = {
              "Messages dropped because they were handled before.",
              &Stats::duplicates},
     Exported{"fluxqueue_delivery_gaps_total",
-             "Messages dropped because an earlier one of their stream was missing.",
+             "Messages before which others of their stream were missing: the log has lost them.",
              &Stats::gaps},
     Exported{"fluxqueue_dead_letters_total",
              "Messages that can never be handled.",

@@ -16,6 +16,7 @@ class MiniServer {
   MiniServer& operator=(const MiniServer&) = delete;
 
   const std::string& address() const { return address_; }
+  const std::string& folder() const { return folder_; }
   void Start();
   void Stop();
   // tools/<name>/<tool> on the folder.

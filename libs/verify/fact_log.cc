@@ -33,7 +33,7 @@ void FactLog::Fold(const LogRecord& record) {
   }
   if (!message.has_job_fact()) return unreadable("it is not a JobFact");
   const auto verdict = partition.filter.Judge(message.stream(), message.sequence());
-  if (verdict != delivery::StreamFilter::Verdict::kTake) {
+  if (!delivery::StreamFilter::Takes(verdict)) {
     ++duplicates_;
     return;
   }

@@ -106,6 +106,9 @@ absl::Status Replayer::Fold(const LogRecord& record) {
     case delivery::StreamFilter::Verdict::kGap:
       ++gaps_;
       return absl::OkStatus();
+    case delivery::StreamFilter::Verdict::kTakeBehindGap:
+      ++gaps_;
+      break;
     case delivery::StreamFilter::Verdict::kTake:
       break;
   }
