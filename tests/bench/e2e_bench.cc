@@ -175,8 +175,11 @@ absl::StatusOr<Json> PlayE2e(const E2eOptions& options) {
                     {"from_call_p50_ms", called.p50},
                     {"from_call_p99_ms", called.p99}};
   if (options.replicas > 0) {
+    ASSIGN_OR_RETURN(const StackCost before, probe.Read());
     ASSIGN_OR_RETURN(const ScaleResult scaled, driver->Scale("serving", options.replicas));
+    ASSIGN_OR_RETURN(const StackCost after, probe.Read());
     json["scaled"] = {{"replicas", options.replicas},
+                      {"cost", ToJson(after - before)},
                       {"seconds", scaled.seconds},
                       {"writes_per_pod", Sum(scaled.writes) / options.replicas},
                       {"writes", scaled.writes}};
@@ -216,6 +219,13 @@ Report CompareE2e(const Json& plain, const Json& managed) {
                    FromJson(managed.at(key).at("cost")),
                    At(managed, key, "jobs"),
                    At(managed, key, "seconds"));
+  }
+  if (managed.contains("scaled")) {
+    report.AddCost("A Deployment's replicas",
+                   "scaled_cost",
+                   FromJson(managed.at("scaled").at("cost")),
+                   At(managed, "scaled", "replicas"),
+                   At(managed, "scaled", "seconds"));
   }
   AddTargets(report, plain, managed);
   return report;
