@@ -24,7 +24,9 @@
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/delivery/incarnation.h"
+#include "libs/delivery/ledger.h"
 #include "libs/delivery/partition_loop.h"
+#include "libs/delivery/partition_table.h"
 #include "libs/delivery/prepare.h"
 #include "libs/delivery/shard_loop.h"
 #include "libs/delivery/stream_filter.h"
@@ -645,6 +647,34 @@ TEST_F(DeliveryTest, ADatabaseThatWentBack) {
   EXPECT_EQ(counter->stats().gaps, 0);
 }
 
+// Whose outcome is not known, as the connection died: the row tells, but for one of another time.
+TEST_F(DeliveryTest, ACommitIsSettledByItsOwnMark) {
+  using Outcome = BatchGuard::Outcome;
+  postgres::Connection connection(Options("counter", "c").postgres);
+  const auto run = [&](const std::function<void(pqxx::transaction_base&)>& work) {
+    const absl::Status status = connection.Transact([&](pqxx::transaction_base& tx) {
+      work(tx);
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(status.ok()) << status;
+  };
+  PartitionTable table(name_ + ".pool");
+  run([&](auto& tx) { table.Add(ClaimPartition(tx, 3, "c", ""), {}); });
+  table.Rows({});
+  const auto settle = [&](const std::string& row) {
+    Sql("UPDATE inbox SET " + row);
+    std::optional<Outcome> outcome;
+    run([&](auto& tx) { outcome = table.Settle(tx); });
+    return outcome;
+  };
+  EXPECT_EQ(settle("commits = 0"), Outcome::kNotCommitted);
+  EXPECT_EQ(settle("commits = 1"), Outcome::kCommitted);
+  EXPECT_EQ(settle("commits = 2"), Outcome::kTaken);
+  EXPECT_EQ(settle("commits = -1"), Outcome::kTaken) << "the database went back";
+  EXPECT_EQ(settle("commits = 1, incarnation = incarnation - 1"), Outcome::kTaken)
+      << "epochs were handed out twice";
+}
+
 // Writes by hand what no publisher of ours would.
 class RawTopic {
  public:
@@ -679,7 +709,7 @@ TEST_F(DeliveryTest, DuplicatesAndGaps) {
   raw.Put(1, "0");
   raw.Put(1, "0");
   raw.Put(2, "12");
-  raw.Put(4, "36");  // 3 is missing, and comes again: so were earlier versions
+  raw.Put(4, "36");  // 3 is missing: of a stream without an incarnation it is waited for
   raw.Put(3, "24");
   raw.Put(4, "36");
   raw.Put(2, "12");

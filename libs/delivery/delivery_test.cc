@@ -94,10 +94,28 @@ TEST(StreamFilterTest, BehindAGapOfAnOwnersStreamItGoesOn) {
   const std::string stream = WithIncarnation("queue/3", 1);
   StreamFilter filter({{stream, 5}}, false);
   EXPECT_EQ(filter.Judge(stream, 9), Verdict::kTakeBehindGap);
-  EXPECT_EQ(filter.Judge(stream, 8), Verdict::kDuplicate);
+  EXPECT_EQ(filter.Judge(stream, 5), Verdict::kDuplicate);
   EXPECT_EQ(filter.Judge(stream, 10), Verdict::kTake);
+  EXPECT_EQ(filter.unsaved().at(stream).GapsText(), "6-8");
+  // It comes after all.
+  EXPECT_EQ(filter.Judge(stream, 7), Verdict::kTake);
+  EXPECT_EQ(filter.unsaved().at(stream).GapsText(), "6-6 8-8");
+  EXPECT_EQ(filter.Judge(stream, 7), Verdict::kDuplicate);
+  EXPECT_EQ(filter.Judge(stream, 8), Verdict::kTake);
+  EXPECT_EQ(filter.unsaved().at(stream), StreamPosition::Parse(10, "6-6"));
+  filter.Rollback();
+  EXPECT_EQ(filter.Judge(stream, 6), Verdict::kTake) << "the batch is handled again";
   EXPECT_EQ(filter.Judge(WithIncarnation("queue/3", 2), 2), Verdict::kTakeBehindGap);
   EXPECT_EQ(filter.Judge(WithIncarnation("queue/3", 3), 1), Verdict::kTake);
+}
+
+TEST(StreamFilterTest, OfManyGapsTheLastAreKept) {
+  const std::string stream = WithIncarnation("queue/3", 1);
+  StreamFilter filter({}, false);
+  for (uint64_t i = 1; i <= StreamPosition::kMostGaps + 2; ++i) filter.Judge(stream, 2 * i);
+  EXPECT_EQ(filter.Judge(stream, 1), Verdict::kDuplicate);
+  EXPECT_EQ(filter.Judge(stream, 5), Verdict::kTake);
+  EXPECT_EQ(StreamPosition::Parse(9, "x 3-4 7").GapsText(), "3-4");
 }
 
 TEST(IncarnationTest, IsPartOfAStreamsName) {

@@ -18,7 +18,8 @@ int64_t NewIncarnation();
 std::string WithIncarnation(std::string_view stream, int64_t incarnation);
 // Without it.
 std::string_view BaseOf(std::string_view stream);
-// Earlier versions named streams without one, and each owner went on with the sequences of the last.
+// Earlier versions named streams without one, and each owner went on with the sequences of the
+// last.
 bool HasIncarnation(std::string_view stream);
 
 }  // namespace fluxqueue::delivery

@@ -25,7 +25,8 @@ constexpr Statement kClaim = {
 
 constexpr Statement kReset = {
     "delivery_reset",
-    "WITH forgotten AS (DELETE FROM inbox_streams WHERE partition = $1 AND strpos(stream, '.') = 0), "
+    "WITH forgotten AS (DELETE FROM inbox_streams WHERE partition = $1 AND strpos(stream, '.') = "
+    "0), "
     "unskipped AS (DELETE FROM skips WHERE partition = $1) "
     "UPDATE inbox SET next_offset = $2, truncated = true WHERE partition = $1"};
 
@@ -35,7 +36,7 @@ constexpr Statement kLock = {
     "WHERE partition = ANY($1::int[]) ORDER BY partition FOR UPDATE"};
 
 constexpr Statement kStreams = {"delivery_streams",
-                                "SELECT stream, seq FROM inbox_streams WHERE partition = $1"};
+                                "SELECT stream, seq, gaps FROM inbox_streams WHERE partition = $1"};
 
 // Those of earlier versions go on where they were, however long ago.
 constexpr Statement kDeleteStreams = {
@@ -68,15 +69,13 @@ constexpr Statement kLockLease = {
     "SELECT holder, epoch, incarnation, commits, expires = '-infinity' FROM leases "
     "WHERE shard = $1 FOR UPDATE"};
 
-constexpr Statement kReleaseLease = {
-    "delivery_release_lease",
-    "UPDATE leases SET expires = '-infinity' "
-    "WHERE shard = $1 AND epoch = $2 AND incarnation = $3"};
+constexpr Statement kReleaseLease = {"delivery_release_lease",
+                                     "UPDATE leases SET expires = '-infinity' "
+                                     "WHERE shard = $1 AND epoch = $2 AND incarnation = $3"};
 
-constexpr Statement kOutbox = {
-    "delivery_outbox",
-    "SELECT topic, partition, last_seq, blob, stream FROM outbox "
-    "WHERE split_part(stream, '.', 1) = $1 ORDER BY number"};
+constexpr Statement kOutbox = {"delivery_outbox",
+                               "SELECT topic, partition, last_seq, blob, stream FROM outbox "
+                               "WHERE split_part(stream, '.', 1) = $1 ORDER BY number"};
 
 // One statement for all tables: a round trip for each would cost more than the writes.
 constexpr Statement kWrite = {
@@ -87,9 +86,10 @@ constexpr Statement kWrite = {
     "  FROM unnest($1::int[], $2::bigint[], $3::bigint[]) AS m (partition, next_offset, append_ms)"
     "  WHERE i.partition = m.partition), "
     "raised AS ("
-    "  INSERT INTO inbox_streams (partition, stream, seq)"
-    "  SELECT * FROM unnest($4::int[], $5::text[], $6::bigint[])"
-    "  ON CONFLICT (partition, stream) DO UPDATE SET seq = EXCLUDED.seq, raised = now()), "
+    "  INSERT INTO inbox_streams (partition, stream, seq, gaps)"
+    "  SELECT * FROM unnest($4::int[], $5::text[], $6::bigint[], $17::text[])"
+    "  ON CONFLICT (partition, stream) DO UPDATE SET seq = EXCLUDED.seq, gaps = EXCLUDED.gaps, "
+    "    raised = now()), "
     "sent AS ("
     "  INSERT INTO outbox (stream, topic, partition, last_seq, count, blob)"
     "  SELECT * FROM unnest($7::text[], $8::text[], $9::int[], $10::bigint[], $11::int[], "
@@ -145,7 +145,8 @@ std::vector<InboxRow> LockPartitions(pqxx::transaction_base& tx,
 StreamFilter::Positions LoadStreams(pqxx::transaction_base& tx, int partition) {
   StreamFilter::Positions positions;
   for (const pqxx::row& row : Exec(tx, kStreams, partition)) {
-    positions[row[0].as<std::string>()] = row[1].as<uint64_t>();
+    positions[row[0].as<std::string>()] =
+        StreamPosition::Parse(row[1].as<uint64_t>(), row[2].as<std::string>());
   }
   return positions;
 }
@@ -223,11 +224,12 @@ uint64_t WriteBatch(pqxx::transaction_base& tx,
     append_ms.Add(row.append_time.count());
   }
   postgres::BigintArray raised_partition, raised_seq;
-  postgres::TextArray raised_stream;
+  postgres::TextArray raised_stream, raised_gaps;
   for (const BatchRows::Raised& raised : rows.raised) {
     raised_partition.Add(raised.partition);
     raised_stream.Add(raised.stream);
-    raised_seq.Add(static_cast<int64_t>(raised.sequence));
+    raised_seq.Add(static_cast<int64_t>(raised.position.highest));
+    raised_gaps.Add(raised.position.GapsText());
   }
   postgres::TextArray stream, topic;
   postgres::BigintArray partition, last_seq, count;
@@ -265,7 +267,8 @@ uint64_t WriteBatch(pqxx::transaction_base& tx,
        cleared_stream.text(),
        cleared_topic.text(),
        cleared_partition.text(),
-       cleared_seq.text());
+       cleared_seq.text(),
+       raised_gaps.text());
   return rows.size() + 2 * sent.size();
 }
 

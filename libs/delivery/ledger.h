@@ -41,8 +41,8 @@ InboxRow ClaimPartition(pqxx::transaction_base& tx,
                         int partition,
                         const std::string& holder,
                         const std::string& address);
-// The log is not the one that was handled, or was cut: go on at `next_offset`, and forget what is to
-// be left out, and the streams of earlier versions.
+// The log is not the one that was handled, or was cut: go on at `next_offset`, and forget what is
+// to be left out, and the streams of earlier versions.
 void ResetPartition(pqxx::transaction_base& tx, const InboxRow& row);
 // Locks the rows, in the order of the partitions, and reads them.
 std::vector<InboxRow> LockPartitions(pqxx::transaction_base& tx,
@@ -81,7 +81,7 @@ struct BatchRows {
   struct Raised {
     int partition;
     std::string stream;
-    uint64_t sequence;
+    StreamPosition position;
   };
   std::vector<Raised> raised;
   std::vector<Prefix> cleared;

@@ -85,8 +85,8 @@ BatchRows PartitionTable::Rows(const Batch& batch) {
   for (const DeadLetter& letter : batch.letters) touched_.insert(letter.source);
   for (const auto& [partition, state] : held_) {
     if (state.now.next_offset != state.row.next_offset) touched_.insert(partition);
-    for (const auto& [stream, sequence] : state.filter.unsaved()) {
-      rows.raised.push_back({partition, stream, sequence});
+    for (const auto& [stream, position] : state.filter.unsaved()) {
+      rows.raised.push_back({partition, stream, position});
     }
   }
   // At least one row must tell whether the commit happened.

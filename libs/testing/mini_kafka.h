@@ -20,8 +20,8 @@ class MiniKafka {
   // Data are kept in between.
   void Stop() { server_.Stop(); }
   void Start() { server_.Start(); }
-  // The disk of a broker that was killed had not got the last batch of each of the topic's partitions
-  // yet, though it was acknowledged. REQUIRES: stopped.
+  // The disk of a broker that was killed had not got the last batch of each of the topic's
+  // partitions yet, though it was acknowledged. REQUIRES: stopped.
   void LoseTails(const std::string& topic);
 
  private:

@@ -35,14 +35,13 @@ LogRepeat::Fate LogRepeat::Fold(const kafka::Message& message) {
            .ok()) {
     return Fate::kRefused;
   }
-  const bool takes =
-      message.offset >= next_offset_ &&
-      service_.Judge(position->stream, position->sequence) == StreamFilter::Verdict::kTake;
+  const bool takes = message.offset >= next_offset_ &&
+                     StreamFilter::Takes(service_.Judge(position->stream, position->sequence));
   service_.Keep();
   const StreamFilter::Verdict verdict = all_.Judge(position->stream, position->sequence);
   all_.Keep();
   if (verdict == StreamFilter::Verdict::kGap) return Fate::kMissing;
-  return verdict == StreamFilter::Verdict::kTake && !takes ? Fate::kAgain : Fate::kTaken;
+  return StreamFilter::Takes(verdict) && !takes ? Fate::kAgain : Fate::kTaken;
 }
 
 }  // namespace fluxqueue::cli

@@ -1,7 +1,7 @@
 // What a service has left unread in a partition because it could not check who had signed it, as
-// its keys were older than the speaker's, and all of the same streams that stands behind the gaps.
-// Both can be said again as they are, byte for byte: a stream is taken on from where it stands, by
-// sequence, so nothing is taken twice, whoever says it again, and nothing that is not signed. Pure.
+// its keys were older than the speaker's; and, of streams of earlier versions, all that stands
+// behind it. It can be said again as it is, byte for byte: by its sequence it is taken once,
+// whoever says it again, and nothing is that is not signed. Pure.
 #pragma once
 
 #include <cstdint>

@@ -78,7 +78,7 @@ class Repeating {
       place = {};
       // One statement, so that both are of one moment.
       for (const pqxx::row& row :
-           tx.exec_params(fmt::format("SELECT i.next_offset, i.truncated, s.stream, s.seq "
+           tx.exec_params(fmt::format("SELECT i.next_offset, i.truncated, s.stream, s.seq, s.gaps "
                                       "FROM {0}.inbox i LEFT JOIN {0}.inbox_streams s "
                                       "USING (partition) WHERE partition = $1",
                                       service_),
@@ -86,7 +86,9 @@ class Repeating {
         found = true;
         place.next_offset = row[0].as<int64_t>();
         place.truncated = row[1].as<bool>();
-        if (!row[2].is_null()) place.seen[row[2].as<std::string>()] = row[3].as<uint64_t>();
+        if (row[2].is_null()) continue;
+        place.seen[row[2].as<std::string>()] =
+            delivery::StreamPosition::Parse(row[3].as<uint64_t>(), row[4].as<std::string>());
       }
       return absl::OkStatus();
     }));
@@ -182,9 +184,12 @@ class Repeating {
     ASSIGN_OR_RETURN(const LogRepeat::Place now, ReadPlace());
     if (now.next_offset < end_) return std::nullopt;
     std::set<std::string> deaf;
-    for (const auto& [stream, sequence] : repeat.reached()) {
+    for (const auto& [stream, position] : repeat.reached()) {
       const auto seen = now.seen.find(stream);
-      if (seen == now.seen.end() || seen->second < sequence) deaf.insert(stream);
+      if (seen == now.seen.end() || seen->second.highest < position.highest ||
+          seen->second.gaps.size() > position.gaps.size()) {
+        deaf.insert(stream);
+      }
     }
     return deaf;
   }

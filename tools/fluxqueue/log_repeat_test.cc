@@ -6,6 +6,7 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/delivery/incarnation.h"
 #include "libs/delivery/wire.h"
 #include "libs/signing/testing_keys.h"
 
@@ -20,7 +21,7 @@ constexpr const char* kStream = "admission/watch";
 // A log in which each message is signed by a key of its author's choice.
 class Log {
  public:
-  Log() : files_({"admission"}) {
+  explicit Log(std::string stream = kStream) : stream_(std::move(stream)), files_({"admission"}) {
     files_.Make("new", "admission");
     files_.Make("thief", "nobody");
     keys_.emplace(*signing::Keys::Read(files_.keys()));
@@ -31,11 +32,11 @@ class Log {
   // `by`: empty: nobody signs it.
   kafka::Message Say(uint64_t sequence, const std::string& by, const std::string& queue = "q") {
     events::v1::Envelope envelope;
-    envelope.set_stream(kStream);
+    envelope.set_stream(stream_);
     envelope.set_sequence(sequence);
     envelope.set_pool("main");
     envelope.mutable_queue_configured()->set_queue(queue);
-    delivery::OutboxRow row{kStream, {kTopic, 3}, sequence, {delivery::MakeRecord(envelope, 3)}};
+    delivery::OutboxRow row{stream_, {kTopic, 3}, sequence, {delivery::MakeRecord(envelope, 3)}};
     if (!by.empty()) {
       delivery::SignRecords(*signing::Signer::Read(files_.key_of(by)), &row);
     }
@@ -55,6 +56,7 @@ class Log {
   }
 
  private:
+  const std::string stream_;
   signing::TestingKeys files_;
   std::optional<signing::Keys> keys_;
   int64_t end_ = 0;
@@ -83,6 +85,27 @@ TEST(LogRepeatTest, WhatWasNotReadIsSaidAgainWithAllThatFollows) {
   }
   EXPECT_EQ(repeat.Fold(log.Say(6, "new")), Fate::kTaken);
   EXPECT_EQ(repeat.reached().at(kStream), 6U);
+}
+
+// What stands behind a gap of a stream with an incarnation was taken: only the gap is said again.
+TEST(LogRepeatTest, OfAnOwnersStreamOnlyWhatWasNotReadIsSaidAgain) {
+  const std::string stream = delivery::WithIncarnation(kStream, 1);
+  Log log(stream);
+  const std::vector<kafka::Message> said = {log.Say(1, "admission"),
+                                            log.Say(2, "new"),  // unread
+                                            log.Say(3, "new"),  // unread
+                                            log.Say(4, "new"),
+                                            log.Say(5, "new")};
+  LogRepeat repeat(
+      kTopic,
+      log.keys(),
+      {.next_offset = 5, .seen = {{stream, delivery::StreamPosition::Parse(5, "2-3")}}});
+  EXPECT_THAT(
+      FoldAll(repeat, said),
+      ::testing::ElementsAre(Fate::kTaken, Fate::kAgain, Fate::kAgain, Fate::kTaken, Fate::kTaken));
+  EXPECT_EQ(repeat.Fold(log.Again(said[1])), Fate::kTaken);
+  EXPECT_EQ(repeat.Fold(log.Again(said[2])), Fate::kTaken);
+  EXPECT_EQ(repeat.reached().at(stream), delivery::StreamPosition(5));
 }
 
 // One that its service says meanwhile stands behind the gap, too.
