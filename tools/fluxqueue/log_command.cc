@@ -153,13 +153,15 @@ absl::StatusOr<Place> Find(const SystemConfig& config,
   return place;
 }
 
-// Its batch is through, and the letters of that are in their topic: first they are in the outbox.
+// Its batch is through, and the letters of that are in their topic: first they are in the outbox,
+// in the stream of whoever owned the partition then.
 absl::StatusOr<bool> IsThrough(postgres::Connection& connection, const Options& options) {
   ASSIGN_OR_RETURN(const auto inbox, ReadInbox(connection, options.service));
   if (inbox.at(options.partition) <= *options.offset) return false;
   bool out = false;
   RETURN_IF_ERROR(connection.Query([&](pqxx::transaction_base& tx) {
-    out = tx.exec_params(fmt::format("SELECT FROM {}.outbox WHERE stream = $1 AND topic = $2",
+    out = tx.exec_params(fmt::format("SELECT FROM {}.outbox "
+                                     "WHERE split_part(stream, '.', 1) = $1 AND topic = $2",
                                      options.service),
                          fmt::format("{}/{}", options.service, options.partition),
                          kafka::TopicNames().dead_letter)

@@ -53,6 +53,9 @@ BEGIN
       SELECT format('ALTER TABLE %s OWNER TO %I', oid::regclass, owner)
       FROM pg_class WHERE relnamespace = own_schema AND relkind IN ('r', 'p', 'v', 'm', 'S')
         AND pg_get_userbyid(relowner) <> owner
+        -- The sequence of a column goes with its table.
+        AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype IN ('a', 'i')
+                        AND refclassid = 'pg_class'::regclass AND refobjsubid > 0)
       UNION ALL
       SELECT format('ALTER ROUTINE %s OWNER TO %I', oid::regprocedure, owner)
       FROM pg_proc WHERE pronamespace = own_schema AND pg_get_userbyid(proowner) <> owner
