@@ -58,7 +58,9 @@ Section Describe(ServiceConfig* config,
               Section()
                   .Text("bootstrap", &config->kafka.bootstrap, bootstrap)
                   .Path("properties", &config->kafka.properties)
-                  .Duration("session_timeout", &config->kafka.session_timeout, 100ms, 5min))
+                  .Duration("session_timeout", &config->kafka.session_timeout, 100ms, 5min)
+                  // How far the broker's clock may be ahead of ours before it is not believed.
+                  .Duration("max_clock_lead", &config->kafka.max_clock_lead, 1s, 24h))
       .Nested("signing",
               Section().Path("key", &words->signing_key).Path("keys", &words->signing_keys))
       .Nested("kubernetes", Section().Path("kubeconfig", &config->kubernetes.kubeconfig))

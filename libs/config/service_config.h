@@ -5,7 +5,7 @@
 //   log: {level: info, format: text}           # a changed level holds within seconds
 //   http: {address: 127.0.0.1, port: 9102}     # /livez /readyz /metrics; port 0 picks a free one
 //   postgres: {dsn: "host=127.0.0.1 dbname=fluxqueue user=fluxqueue"}
-//   kafka: {bootstrap: "127.0.0.1:9092", session_timeout: 3s,
+//   kafka: {bootstrap: "127.0.0.1:9092", session_timeout: 3s, max_clock_lead: 1m,
 //           properties: ""}                    # a file with security.protocol, ssl.* and sasl.*
 //   signing: {key: "", keys: ""}               # of what is said into the logs; off: ""
 //   (libs/signing) kubernetes: {kubeconfig: ""}               # empty: in the cluster tracing:
@@ -51,6 +51,7 @@ struct KafkaConfig {
   std::string bootstrap;
   std::string properties;
   Millis session_timeout{std::chrono::seconds(3)};
+  Millis max_clock_lead{std::chrono::minutes(1)};
 };
 
 struct SigningConfig {

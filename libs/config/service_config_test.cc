@@ -48,7 +48,7 @@ instance: queue-0
 log: {level: debug, format: json}
 http: {address: 0.0.0.0, port: 9102}
 postgres: {dsn: "host=127.0.0.1"}
-kafka: {bootstrap: "127.0.0.1:9092", session_timeout: 6s}
+kafka: {bootstrap: "127.0.0.1:9092", session_timeout: 6s, max_clock_lead: 30s}
 kubernetes: {kubeconfig: k.yaml}
 tracing: {endpoint: "http://127.0.0.1:4318"}
 queue: {depth: 7}
@@ -62,6 +62,7 @@ queue: {depth: 7}
   EXPECT_EQ(config_.postgres.dsn, "host=127.0.0.1");
   EXPECT_EQ(config_.kafka.bootstrap, "127.0.0.1:9092");
   EXPECT_EQ(config_.kafka.session_timeout, 6s);
+  EXPECT_EQ(config_.kafka.max_clock_lead, 30s);
   EXPECT_EQ(config_.tracing.endpoint, "http://127.0.0.1:4318");
   EXPECT_EQ(config_.kubernetes.kubeconfig, "k.yaml");
   EXPECT_EQ(depth_, 7);

@@ -35,7 +35,7 @@ Committer::Committer(const LoopOptions& options,
       faults_(faults),
       connection_(KeptPlans(options.postgres)),
       publisher_(options, clock, stats),
-      stamper_(options.service, options.topics) {}
+      stamper_(options.service, options.topics, options.max_clock_lead) {}
 
 absl::Status Committer::Transact(BatchGuard& guard,
                                  BatchHandler* handler,
@@ -137,6 +137,7 @@ absl::Status Committer::Commit(Batch& batch,
   stats_.received += batch.received;
   stats_.duplicates += batch.duplicates;
   stats_.gaps += batch.gaps;
+  stats_.leads += batch.leads;
   stats_.dead_letters += letters + static_cast<uint64_t>(oversized);
   stats_.oversized += static_cast<uint64_t>(oversized);
   return absl::OkStatus();

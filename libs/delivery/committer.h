@@ -33,6 +33,7 @@ struct Batch {
   uint64_t received = 0;
   uint64_t duplicates = 0;
   uint64_t gaps = 0;
+  uint64_t leads = 0;  // as Stats::leads
 };
 
 // The rows that stand for what is ours: inbox rows, or a lease.

@@ -291,7 +291,7 @@ events::v1::Envelope Tick() {
 }
 
 TEST(StamperTest, SequencesAreContiguousForEachStreamAndTarget) {
-  Stamper stamper("queue", {});
+  Stamper stamper("queue", {}, Millis{60});
   stamper.AddSource(3, "queue/3");
   Outbox outbox;
   outbox.AppendToPool(3, 3, Tick());
@@ -305,6 +305,8 @@ TEST(StamperTest, SequencesAreContiguousForEachStreamAndTarget) {
   EXPECT_EQ(rows[0].last_seq, 2);
   ASSERT_THAT(rows[0].records, SizeIs(2));
   EXPECT_EQ(rows[0].records[0].headers[0].second, "queue/3/3/1");
+  EXPECT_EQ(outbox.messages()[0].envelope.time_ms(), 99);
+  EXPECT_EQ(outbox.messages()[0].envelope.latest_ms(), 159);
   EXPECT_EQ(rows[1].last_seq, 1);
 
   stamper.Rollback();
@@ -317,7 +319,7 @@ TEST(StamperTest, SequencesAreContiguousForEachStreamAndTarget) {
 }
 
 TEST(StamperTest, AMessageAboutAJobIsOfItsTrace) {
-  Stamper stamper("queue", {});
+  Stamper stamper("queue", {}, Millis{60});
   stamper.AddSource(0, "queue/0");
   Outbox outbox;
   events::v1::Envelope fact;
@@ -337,7 +339,7 @@ TEST(StamperTest, AMessageAboutAJobIsOfItsTrace) {
 }
 
 TEST(StamperTest, AMessageThatIsTooLargeBecomesADeadLetterAndTakesNoSequence) {
-  Stamper stamper("queue", {});
+  Stamper stamper("queue", {}, Millis{60});
   stamper.AddSource(0, "queue/0");
   Outbox outbox;
   events::v1::Envelope large = Tick();
@@ -354,7 +356,7 @@ TEST(StamperTest, AMessageThatIsTooLargeBecomesADeadLetterAndTakesNoSequence) {
 }
 
 TEST(StamperTest, ATextThatIsNoTextDoesNotMakeAMessageUnreadable) {
-  Stamper stamper("queue", {});
+  Stamper stamper("queue", {}, Millis{60});
   stamper.AddSource(0, "queue/0");
   events::v1::Envelope window;
   window.set_pool("p\xff");

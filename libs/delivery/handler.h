@@ -39,9 +39,8 @@ namespace fluxqueue::delivery {
 struct Record {
   int partition = 0;
   int64_t offset = 0;
-  // The log's time: the greatest append time of the partition so far. Never goes back, also over
-  // restarts.
-  Millis append_time{0};
+  // The log's (libs/model/log_time.h). Never goes back, also over restarts.
+  Millis time{0};
   events::v1::Envelope envelope;
 };
 

@@ -21,7 +21,7 @@ constexpr Statement kClaim = {
     "VALUES ($1, $2, $3, 1, $4) "
     "ON CONFLICT (partition) DO UPDATE SET holder = EXCLUDED.holder, address = EXCLUDED.address, "
     "  epoch = i.epoch + 1, incarnation = EXCLUDED.incarnation "
-    "RETURNING partition, epoch, incarnation, commits, next_offset, append_ms, truncated"};
+    "RETURNING partition, epoch, incarnation, commits, next_offset, append_ms, truncated, log_ms"};
 
 constexpr Statement kReset = {
     "delivery_reset",
@@ -32,7 +32,8 @@ constexpr Statement kReset = {
 
 constexpr Statement kLock = {
     "delivery_lock",
-    "SELECT partition, epoch, incarnation, commits, next_offset, append_ms, truncated FROM inbox "
+    "SELECT partition, epoch, incarnation, commits, next_offset, append_ms, truncated, log_ms "
+    "FROM inbox "
     "WHERE partition = ANY($1::int[]) ORDER BY partition FOR UPDATE"};
 
 constexpr Statement kStreams = {"delivery_streams",
@@ -82,8 +83,9 @@ constexpr Statement kWrite = {
     "delivery_write",
     "WITH moved AS ("
     "  UPDATE inbox i SET commits = i.commits + 1, next_offset = m.next_offset, "
-    "    append_ms = m.append_ms"
-    "  FROM unnest($1::int[], $2::bigint[], $3::bigint[]) AS m (partition, next_offset, append_ms)"
+    "    append_ms = m.append_ms, log_ms = m.log_ms"
+    "  FROM unnest($1::int[], $2::bigint[], $3::bigint[], $18::bigint[]) "
+    "    AS m (partition, next_offset, append_ms, log_ms)"
     "  WHERE i.partition = m.partition), "
     "raised AS ("
     "  INSERT INTO inbox_streams (partition, stream, seq, gaps)"
@@ -107,7 +109,8 @@ InboxRow ToInboxRow(const pqxx::row& row) {
           row[3].as<int64_t>(),
           row[4].as<int64_t>(),
           Millis{row[5].as<int64_t>()},
-          row[6].as<bool>()};
+          row[6].as<bool>(),
+          Millis{row[7].as<int64_t>()}};
 }
 
 std::optional<LeaseRow> ToLeaseRow(const pqxx::result& result) {
@@ -217,11 +220,12 @@ uint64_t WriteBatch(pqxx::transaction_base& tx,
                     const BatchRows& rows,
                     const std::vector<OutboxRow>& sent) {
   if (rows.size() == 0 && sent.empty()) return 0;
-  postgres::BigintArray moved_partition, next_offset, append_ms;
+  postgres::BigintArray moved_partition, next_offset, append_ms, log_ms;
   for (const InboxRow& row : rows.moved) {
     moved_partition.Add(row.partition);
     next_offset.Add(row.next_offset);
     append_ms.Add(row.append_time.count());
+    log_ms.Add(row.log_time.count());
   }
   postgres::BigintArray raised_partition, raised_seq;
   postgres::TextArray raised_stream, raised_gaps;
@@ -268,7 +272,8 @@ uint64_t WriteBatch(pqxx::transaction_base& tx,
        cleared_topic.text(),
        cleared_partition.text(),
        cleared_seq.text(),
-       raised_gaps.text());
+       raised_gaps.text(),
+       log_ms.text());
   return rows.size() + 2 * sent.size();
 }
 

@@ -24,8 +24,9 @@ struct InboxRow {
   int64_t incarnation = 0;
   int64_t commits = 0;
   int64_t next_offset = 0;
-  Millis append_time{0};
+  Millis append_time{0};  // the latest that a broker has said
   bool truncated = false;
+  Millis log_time{0};
 };
 
 struct LeaseRow {
@@ -77,7 +78,7 @@ absl::StatusOr<std::vector<OutboxRow>> LoadOutbox(pqxx::transaction_base& tx,
 
 // All that a batch writes into the tables, in one statement. Returns the number of rows.
 struct BatchRows {
-  std::vector<InboxRow> moved;  // partition, next_offset, append_time
+  std::vector<InboxRow> moved;  // partition, next_offset, append_time, log_time
   struct Raised {
     int partition;
     std::string stream;

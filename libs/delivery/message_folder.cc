@@ -1,6 +1,7 @@
 #include "libs/delivery/message_folder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
@@ -9,6 +10,7 @@
 #include "libs/delivery/wire.h"
 #include "libs/kafka/envelope.h"
 #include "libs/model/job_of.h"
+#include "libs/model/log_time.h"
 
 namespace fluxqueue::delivery {
 namespace {
@@ -56,7 +58,7 @@ absl::Status MessageFolder::Fold(const kafka::Message& message,
                                  Batch* batch) {
   partition.now.next_offset = message.offset + 1;
   partition.now.append_time = std::max(partition.now.append_time, message.append_time);
-  Record record{message.partition, message.offset, partition.now.append_time, {}};
+  Record record{message.partition, message.offset, partition.now.log_time, {}};
   events::v1::Envelope& envelope = record.envelope;
   const Skips& skips = skips_.at(message.partition);
   if (const auto skip = skips.find(message.offset); skip != skips.end()) {
@@ -108,7 +110,28 @@ absl::Status MessageFolder::Fold(const kafka::Message& message,
       break;
   }
   ++batch->received;
+  if (decodes) {
+    record.time = model::LogTime(record.time, message.append_time, envelope);
+    partition.now.log_time = record.time;
+    NoteLead(message, envelope, batch);
+  }
   return Handle(message, record, decodes, batch);
+}
+
+void MessageFolder::NoteLead(const kafka::Message& message,
+                             const events::v1::Envelope& envelope,
+                             Batch* batch) {
+  const bool leads = envelope.latest_ms() > 0 && message.append_time.count() > envelope.latest_ms();
+  if (leads) ++batch->leads;
+  if (std::exchange(leads_[message.partition], leads) || !leads) return;
+  LogWarning(
+      "a message was long on its way, or the broker's clock is far ahead: time does not leap",
+      {{"topic", topic_},
+       {"partition", fmt::format("{}", message.partition)},
+       {"offset", fmt::format("{}", message.offset)},
+       {"stream", envelope.stream()},
+       {"sent_ms", fmt::format("{}", envelope.time_ms())},
+       {"appended_ms", fmt::format("{}", message.append_time.count())}});
 }
 
 std::optional<std::string> MessageFolder::WhyNot(const kafka::Message& message,

@@ -35,7 +35,10 @@ class MessageFolder {
   // A partition is held from now on, or what an operator wants left out of it was read again.
   void LeaveOut(int partition, Skips skips) { skips_[partition] = std::move(skips); }
   // It is held no longer.
-  void Drop(int partition) { skips_.erase(partition); }
+  void Drop(int partition) {
+    skips_.erase(partition);
+    leads_.erase(partition);
+  }
 
   // The message failed alone: the next time it is not handled again. Holds for one at a time.
   void Condemn(const kafka::Message& message, std::string reason);
@@ -59,6 +62,9 @@ class MessageFolder {
                       const Record& record,
                       bool decodes,
                       Batch* batch);
+  // Counts, and says at first, that the message was appended later than its sender thought
+  // possible.
+  void NoteLead(const kafka::Message& message, const events::v1::Envelope& envelope, Batch* batch);
   // Why it is not to be handled; nothing: it is.
   std::optional<std::string> WhyNot(const kafka::Message& message,
                                     const events::v1::Envelope& envelope,
@@ -74,6 +80,7 @@ class MessageFolder {
   FaultInjector* const faults_;
   std::optional<signing::BatchVerifier> verifier_;
   std::map<int, Skips> skips_;
+  std::map<int, bool> leads_;  // the last message of the partition did
   std::optional<Condemned> condemned_;
 };
 

@@ -30,6 +30,9 @@ struct LoopOptions {
   std::shared_ptr<const signing::Keys> keys{};
   // A killed replica's partitions (or lease) move after this.
   Millis session_timeout{3000};
+  // How far a broker's clock may be ahead of ours before it is not believed. Messages that Kafka
+  // takes later than this after they were said count as of then.
+  Millis max_clock_lead{60'000};
   // Messages in one batch.
   size_t max_batch = 1000;
   // Between two tries while something is away.

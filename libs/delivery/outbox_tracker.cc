@@ -63,6 +63,10 @@ void OutboxTracker::Acknowledge(uint64_t id) {
   }
 }
 
+uint64_t OutboxTracker::acknowledged() const {
+  return rows_.empty() ? last_row_ : rows_.begin()->first - 1;
+}
+
 void OutboxTracker::Restart() {
   next_row_ = 0;
   next_record_ = 0;

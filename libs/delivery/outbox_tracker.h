@@ -44,6 +44,10 @@ class OutboxTracker {
   // The stream is another's now. `base`: without an incarnation; all owners' rows go.
   void DropStream(const std::string& base);
 
+  // Rows are numbered as they are added: the last one, and the last up to which all are in Kafka.
+  uint64_t last() const { return last_row_; }
+  uint64_t acknowledged() const;
+
   size_t records() const { return records_; }  // not acknowledged
   size_t bytes() const { return bytes_; }
 

@@ -86,7 +86,7 @@ absl::Status PartitionHolder::Claim(kafka::Consumer& consumer, const std::vector
         for (const int partition : partitions) {
           InboxRow& row = claims[partition].row;
           row = ClaimPartition(tx, partition, deps_.options.instance, deps_.options.address);
-          handled[partition] = {row.next_offset, row.append_time};
+          handled[partition] = {row.next_offset, row.append_time, row.log_time};
         }
         ASSIGN_OR_RETURN(const auto logs, ReadLogs(consumer, handled));
         for (auto& [partition, claimed] : claims) {

@@ -17,7 +17,7 @@ bool IsSameHold(const InboxRow& row, const InboxRow& ours) {
 }  // namespace
 
 void PartitionTable::Add(const InboxRow& row, StreamFilter::Positions seen) {
-  const Place place{row.next_offset, row.append_time};
+  const Place place{row.next_offset, row.append_time, row.log_time};
   held_.insert_or_assign(
       row.partition, Partition{row, place, place, StreamFilter(std::move(seen), row.truncated)});
 }
@@ -97,6 +97,7 @@ BatchRows PartitionTable::Rows(const Batch& batch) {
     InboxRow moved = state->second.row;
     moved.next_offset = state->second.now.next_offset;
     moved.append_time = state->second.now.append_time;
+    moved.log_time = state->second.now.log_time;
     rows.moved.push_back(moved);
   }
   return rows;
@@ -133,6 +134,7 @@ void PartitionTable::Committed() {
     state.kept = state.now;
     state.row.next_offset = state.now.next_offset;
     state.row.append_time = state.now.append_time;
+    state.row.log_time = state.now.log_time;
     state.filter.Commit();
   }
 }

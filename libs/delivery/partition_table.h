@@ -26,6 +26,7 @@ class PartitionTable final : public BatchGuard {
   struct Place {
     int64_t next_offset;
     Millis append_time;
+    Millis log_time;
   };
   struct Partition {
     InboxRow row;  // as committed

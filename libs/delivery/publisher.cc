@@ -11,6 +11,7 @@ namespace {
 constexpr size_t kMaxBytes = 32 * 1024 * 1024;
 constexpr size_t kMaxRecords = 100'000;
 constexpr Millis kPatience{3000};
+constexpr Millis kQueryTimeout{2000};
 
 }  // namespace
 
@@ -85,6 +86,11 @@ void Publisher::Pump(Millis wait) {
                           kPatience.count() / 1000,
                           tracker_.records());
   }
+}
+
+absl::StatusOr<int64_t> Publisher::QueryEnd(const Target& target) {
+  if (!Ensure()) return status_;
+  return producer_->QueryEnd(target.topic, target.partition, kQueryTimeout);
 }
 
 void Publisher::Drain(Millis timeout) {

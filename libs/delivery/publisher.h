@@ -36,6 +36,11 @@ class Publisher {
 
   // So much waits for Kafka that no more should be made.
   bool Full() const;
+  // As the tracker's: rows added, and acknowledged.
+  uint64_t added() const { return tracker_.last(); }
+  uint64_t acknowledged() const { return tracker_.acknowledged(); }
+  // Where the next record of the target will be. Blocks for up to two seconds.
+  absl::StatusOr<int64_t> QueryEnd(const Target& target);
   // What keeps it from publishing: an error, or that Kafka has acknowledged nothing for a while.
   const absl::Status& status() const { return status_; }
 

@@ -44,6 +44,10 @@ class ShardLoop::Impl final : public BatchGuard {
   absl::Status Ready() const { return ready_.Get(); }
   bool Held() const { return held_; }
   const Stats& stats() const { return stats_; }
+  Publisher& publisher() { return committer_.publisher(); }
+  absl::StatusOr<int64_t> LogEnd(int partition) {
+    return publisher().QueryEnd({options_.loop.topics.pool, partition});
+  }
 
   absl::Status Lock(pqxx::transaction_base& tx) override;
   BatchRows Rows(const Batch& /*batch*/) override { return {}; }
@@ -419,6 +423,15 @@ bool ShardLoop::Held() const {
 }
 const Stats& ShardLoop::stats() const {
   return impl_->stats();
+}
+uint64_t ShardLoop::Said() const {
+  return impl_->publisher().added();
+}
+uint64_t ShardLoop::Acknowledged() const {
+  return impl_->publisher().acknowledged();
+}
+absl::StatusOr<int64_t> ShardLoop::LogEnd(int partition) {
+  return impl_->LogEnd(partition);
 }
 
 }  // namespace fluxqueue::delivery

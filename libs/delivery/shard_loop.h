@@ -74,6 +74,14 @@ class ShardLoop {
   bool Held() const;
   const Stats& stats() const;
 
+  // For the handler, which is called by the loop's thread: how many batches with messages were
+  // committed, and up to which of them all messages are in Kafka; and where the next record of a
+  // partition of the pools' topic will be (blocks for up to two seconds). Who reads beyond an end
+  // that was asked for once all was acknowledged has read all that was said.
+  uint64_t Said() const;
+  uint64_t Acknowledged() const;
+  absl::StatusOr<int64_t> LogEnd(int partition);
+
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;

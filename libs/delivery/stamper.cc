@@ -64,6 +64,7 @@ std::vector<OutboxRow> Stamper::Stamp(std::vector<Outbox::Message>& messages,
     Target target = TargetOf(message);
     envelope.set_stream(SourceOf(message.source).stream);
     envelope.set_time_ms(now.count());
+    envelope.set_latest_ms((now + max_clock_lead_).count());
     envelope.set_traceparent(tracing::Traceparent(model::JobOf(envelope)));
     // Stream, sequence, time and trace are a few dozen bytes; the topics leave room for more.
     if (const size_t size = envelope.ByteSizeLong(); size > kafka::kMaxValueBytes) {

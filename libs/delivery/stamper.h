@@ -17,8 +17,9 @@ namespace fluxqueue::delivery {
 
 class Stamper {
  public:
-  Stamper(std::string service, kafka::TopicNames topics)
-      : service_(std::move(service)), topics_(std::move(topics)) {}
+  // `max_clock_lead`: LoopOptions'.
+  Stamper(std::string service, kafka::TopicNames topics, Millis max_clock_lead)
+      : service_(std::move(service)), topics_(std::move(topics)), max_clock_lead_(max_clock_lead) {}
 
   // `stream`: of this owner alone (incarnation.h).
   void AddSource(int source, std::string stream);
@@ -48,6 +49,7 @@ class Stamper {
 
   const std::string service_;
   const kafka::TopicNames topics_;
+  const Millis max_clock_lead_;
   std::map<int, Source> sources_;
   std::map<Key, uint64_t> given_;  // by this batch
 };

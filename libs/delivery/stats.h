@@ -12,6 +12,7 @@ struct Stats {
   Counter received{0};      // messages handled, committed
   Counter duplicates{0};    // dropped: sequence already seen
   Counter gaps{0};          // messages before which some of their stream were missing
+  Counter leads{0};         // messages that were appended later than their sender thought possible
   Counter dead_letters{0};  // messages that can never be handled
   Counter oversized{0};     // messages of ours too large to be sent; also dead letters
   Counter sent{0};          // messages acknowledged by Kafka

@@ -23,6 +23,9 @@ constexpr std::array kCounters = {
     Exported{"fluxqueue_delivery_gaps_total",
              "Messages before which others of their stream were missing: the log has lost them.",
              &Stats::gaps},
+    Exported{"fluxqueue_delivery_leads_total",
+             "Messages whose time of arrival in the log is far beyond their sender's clock.",
+             &Stats::leads},
     Exported{"fluxqueue_dead_letters_total",
              "Messages that can never be handled.",
              &Stats::dead_letters},
@@ -73,6 +76,7 @@ LoopOptions MakeLoopOptions(const config::ServiceConfig& config, const std::stri
   options.signer = config.signing.signer;
   options.keys = config.signing.keys;
   options.session_timeout = config.kafka.session_timeout;
+  options.max_clock_lead = config.kafka.max_clock_lead;
   return options;
 }
 

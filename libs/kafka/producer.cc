@@ -110,6 +110,18 @@ void Producer::Poll(Millis timeout) {
   rd_kafka_poll(client_.get(), static_cast<int>(timeout.count()));
 }
 
+absl::StatusOr<int64_t> Producer::QueryEnd(const std::string& topic,
+                                           int partition,
+                                           Millis timeout) {
+  int64_t low = 0;
+  int64_t high = 0;
+  const rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(
+      client_.get(), topic.c_str(), partition, &low, &high, static_cast<int>(timeout.count()));
+  RETURN_IF_ERROR(
+      KafkaStatus(error, fmt::format("end of topic {} partition {}", topic, partition)));
+  return high;
+}
+
 absl::Status Producer::Flush(Millis timeout) {
   const rd_kafka_resp_err_t error =
       rd_kafka_flush(client_.get(), static_cast<int>(timeout.count()));

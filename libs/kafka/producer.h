@@ -45,6 +45,8 @@ class Producer {
   void Poll(Millis timeout);
   // Waits until all is acknowledged, or fails with DeadlineExceeded.
   absl::Status Flush(Millis timeout);
+  // Where the next record of the partition will be. Blocks.
+  absl::StatusOr<int64_t> QueryEnd(const std::string& topic, int partition, Millis timeout);
   // Not OK after a record was refused; says which topic and why.
   const absl::Status& failed() const { return failed_; }
 

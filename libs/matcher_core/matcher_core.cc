@@ -405,8 +405,13 @@ absl::StatusOr<Released> MatcherCore::HandleRelease(const ReleaseRequested& requ
     released.set_nothing_held(!any);
     return released;
   }
-  // A job that has ended holds nothing more, under whatever key.
-  const std::vector<AllocationKey> keys = request.job_ended() ? engine_->KeysOf(key.job_id)
+  // A job that has ended holds nothing more, under whatever key. What a later attempt holds is of
+  // one that was handed in again, and that a release said again knows nothing of.
+  std::vector<AllocationKey> ended = engine_->KeysOf(key.job_id);
+  if (model::HasRules(state_.config().rules(), model::kAsksForTheLost)) {
+    std::erase_if(ended, [&key](const AllocationKey& one) { return one.attempt > key.attempt; });
+  }
+  const std::vector<AllocationKey> keys = request.job_ended() ? ended
                                           : engine_->Find(key) != nullptr
                                               ? std::vector<AllocationKey>{key}
                                               : std::vector<AllocationKey>{};

@@ -12,6 +12,7 @@
 #include "libs/matcher_core/pool_config.h"
 #include "libs/matcher_core/promises.h"
 #include "libs/matcher_core/windows.h"
+#include "libs/model/no_jobspec.h"
 #include "libs/model/rules.h"
 
 namespace fluxqueue::matcher_core {
@@ -102,9 +103,7 @@ void Trial::Try(const Candidate& candidate, Outcome* outcome) {
     if (is_elastic) outcome->set_slots(static_cast<uint32_t>(held->slots.size()));
   } else if (jobspec == nullptr) {
     outcome->set_kind(Outcome::KIND_INVALID);
-    outcome->set_reason(
-        spec != nullptr ? spec->error
-                        : fmt::format("the matcher has no jobspec of part {}", candidate.part()));
+    outcome->set_reason(spec != nullptr ? spec->error : model::NoJobspec(candidate.part()));
   } else if (!jobspec->pods.AreNone() &&
              !model::HasRules(view_.state.config().rules(), model::kPodRules)) {
     outcome->set_kind(Outcome::KIND_INVALID);

@@ -49,6 +49,9 @@
 //  13  Among the places that there are, jobs go to nodes beside, or away from, the pods that theirs
 //      prefer so, and spread where they ask for that. A slot of a gang of pods is given back when
 //      its pod has ended or is gone.
+//  14  What the log has lost is asked for again: a job without a jobspec waits for it, and a
+//  release
+//      that is not confirmed is repeated.
 #pragma once
 
 #include <cstdint>
@@ -82,7 +85,8 @@ inline constexpr uint32_t kPrefersNodes = 11;
 inline constexpr uint32_t kPodRules = 12;
 inline constexpr uint32_t kPrefersByPods = 13;
 inline constexpr uint32_t kGangsGiveBack = 13;
-inline constexpr uint32_t kLatestRules = 13;
+inline constexpr uint32_t kAsksForTheLost = 14;
+inline constexpr uint32_t kLatestRules = 14;
 
 // `configured` 0: not said, which is the latest.
 constexpr bool HasRules(uint32_t configured, uint32_t version) {

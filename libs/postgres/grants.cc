@@ -56,8 +56,11 @@ std::string RoleOf(std::string_view account) {
 
 const std::vector<Grant>& Grants() {
   static const std::vector<Grant> kGrants = {
-      // Whether a job of its own was rejected.
+      // Whether a job of its own was rejected; what was said to them, and they have not got.
       {"queue", "jobs", "admission", "SELECT"},
+      {"queue", "inbox", "admission", "SELECT"},
+      {"matcher", "specs", "admission", "SELECT"},
+      {"matcher", "inbox", "admission", "SELECT"},
       // What people are told of a job: what it asked for, its nodes and its pods.
       {"matcher", "allocations", "queue", "SELECT"},
       {"matcher", "specs", "queue", "SELECT"},

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "libs/base/check.h"
+#include "libs/model/no_jobspec.h"
+#include "libs/model/rules.h"
 #include "libs/queue_core/attempt.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/reasons.h"
@@ -114,6 +116,10 @@ QueueCore::Impl::Course QueueCore::Impl::JudgeOutcome(const Outcome& outcome, si
     case Outcome::KIND_UNSATISFIABLE:
       return FindUnsatisfiable(entry, outcome);
     case Outcome::KIND_INVALID:
+      if (LacksJobspec(*entry, outcome)) {
+        AwaitJobspec(entry);
+        return Course::kMoved;
+      }
       End(entry, JobState::kRejected, reason::kInvalid, outcome.reason());
       return Course::kMoved;
     case Outcome::KIND_RESERVED:
@@ -123,6 +129,26 @@ QueueCore::Impl::Course QueueCore::Impl::JudgeOutcome(const Outcome& outcome, si
       Refuse(entry, reason::kBusy, outcome);
       return Course::kRefused;
   }
+}
+
+// Who has made a claim waits for an answer, and may ask again.
+bool QueueCore::Impl::LacksJobspec(const Entry& entry, const Outcome& outcome) const {
+  return view_.HasRules(model::kAsksForTheLost) && !IsClaim(entry.job) &&
+         outcome.reason() == model::NoJobspec(outcome.part());
+}
+
+// Admission finds such by the matcher's table, and hands them in again.
+void QueueCore::Impl::AwaitJobspec(Entry* entry) {
+  constexpr int64_t kInterval = 120'000;
+  Job& job = book_.Edit(entry);
+  job.not_before_ms = state_.now_ms + kInterval;
+  job.first_ms = 0;
+  job.start_ms = 0;
+  job.unsatisfiable_since_ms = 0;
+  job.in_cycle = false;
+  Place(entry);
+  SetWaiting(job, reason::kJobspecLost, "the matcher has lost its jobspec, and is given it again");
+  Say(entry);
 }
 
 void QueueCore::Impl::ReleaseUnwanted(const std::string& job_id, uint32_t attempt, uint32_t part) {

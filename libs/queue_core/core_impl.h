@@ -82,6 +82,8 @@ class QueueCore::Impl {
 
   // ---------------------------------------------------------------------------------- lifecycle.cc
   void OnSubmitted(const events::v1::JobSubmitted& submitted);
+  // Of a job that waits, and was handed in again because the matcher had lost its jobspec.
+  void TakeJobspecAgain(const events::v1::PartSpec& spec, Entry* entry);
   void OnUpdated(const events::v1::JobUpdated& updated);
   void OnWithdrawn(const events::v1::JobWithdrawn& withdrawn);
   // Takes over what is set; true when the fact of the job would show it.
@@ -114,6 +116,8 @@ class QueueCore::Impl {
   std::string WithWhoAsked(const std::string& message) const;
   // All that it holds, unless slots are added.
   events::v1::ReleaseRequested* Release(const Job& job, bool job_ended);
+  // Asks for the last releases that are not confirmed yet: the log may have lost them.
+  void ReleaseAgain();
   // What a run that went well took, where the queue predicts.
   void Learn(const Job& job);
   // Where it stands now is in step with what it is: in the book, and in the adaptive queues.
@@ -195,6 +199,9 @@ class QueueCore::Impl {
   CycleResult JudgeOutcomes(const events::v1::CycleAnswered& answered);
   // `ahead`: of its answer, that were refused.
   Course JudgeOutcome(const events::v1::Outcome& outcome, size_t ahead);
+  // The matcher has lost what the job asks for.
+  bool LacksJobspec(const Entry& entry, const events::v1::Outcome& outcome) const;
+  void AwaitJobspec(Entry* entry);
   void ReleaseUnwanted(const std::string& job_id, uint32_t attempt, uint32_t part);
   void Allocate(Entry* entry, const events::v1::Outcome& outcome, size_t ahead);
   void Refuse(Entry* entry, const char* reason, const events::v1::Outcome& outcome);

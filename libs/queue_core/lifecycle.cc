@@ -24,7 +24,18 @@ using model::JobState;
 void QueueCore::Impl::OnSubmitted(const events::v1::JobSubmitted& submitted) {
   // Before its last release is confirmed the matcher has not forgotten its jobspec: it would do so
   // behind the new one.
-  if (book_.Find(submitted.job_id()) != nullptr || book_.EndedAttempt(submitted.job_id())) {
+  if (Entry* known = book_.Find(submitted.job_id()); known != nullptr) {
+    // The matcher has it again.
+    const Job& job = known->job;
+    if (job.reason == reason::kJobspecLost && model::kWaitingStates.Has(job.state)) {
+      TakeJobspecAgain(submitted.spec(), known);
+      UpdateWaiting(known, /*resized=*/true, /*hold_changed=*/false, /*moved=*/false);
+      return;
+    }
+    ++out_->stale;
+    return;
+  }
+  if (book_.EndedAttempt(submitted.job_id())) {
     ++out_->stale;
     return;
   }
@@ -65,6 +76,17 @@ void QueueCore::Impl::OnSubmitted(const events::v1::JobSubmitted& submitted) {
   } else if (WaitsForItself(book_, entry->job)) {
     RefuseCycle(entry);
   }
+}
+
+void QueueCore::Impl::TakeJobspecAgain(const events::v1::PartSpec& spec, Entry* entry) {
+  Job& job = book_.Edit(entry);
+  job.not_before_ms = 0;
+  if (spec.revision() <= job.revision) return;
+  job.revision = spec.revision();
+  job.slots = spec.slots();
+  job.min_slots = spec.min_slots();
+  job.jobspec_bytes = static_cast<uint32_t>(spec.jobspec().size());
+  job.amounts = book_.Shared(ToResources(spec.amounts()));
 }
 
 void QueueCore::Impl::OnUpdated(const events::v1::JobUpdated& updated) {
@@ -362,6 +384,20 @@ events::v1::ReleaseRequested* QueueCore::Impl::Release(const Job& job, bool job_
   release->mutable_key()->set_attempt(job.attempt);
   release->set_job_ended(job_ended);
   return release;
+}
+
+// The first of them: those that are confirmed make room for the others.
+void QueueCore::Impl::ReleaseAgain() {
+  constexpr size_t kMostReleasedAgain = 256;
+
+  size_t asked = 0;
+  for (const auto& [id, attempt] : book_.ended()) {
+    if (++asked > kMostReleasedAgain) return;
+    events::v1::ReleaseRequested* release = ToPool()->mutable_release_requested();
+    release->mutable_key()->set_job_id(id);
+    release->mutable_key()->set_attempt(attempt);
+    release->set_job_ended(true);
+  }
 }
 
 events::v1::Envelope* QueueCore::Impl::ToPool() {

@@ -21,6 +21,13 @@ using model::Verdict;
 
 namespace {
 
+// When releases that are not confirmed are asked for again: with each full minute of the log's
+// time.
+int64_t NextReleaseMs(int64_t now_ms) {
+  constexpr int64_t kInterval = 60'000;
+  return (now_ms / kInterval + 1) * kInterval;
+}
+
 events::v1::PoolConfigured DefaultConfig() {
   events::v1::PoolConfigured config;
   config.set_unsatisfiable_grace_ms(kDefaultGraceMs);
@@ -291,7 +298,10 @@ void QueueCore::Impl::AdvanceTo(int64_t now_ms) {
     state_.beginning_ms = now_ms;
     state_.now_ms = now_ms;
   }
-  state_.now_ms = std::max(state_.now_ms, now_ms);
+  const int64_t before_ms = std::exchange(state_.now_ms, std::max(state_.now_ms, now_ms));
+  if (NextReleaseMs(before_ms) <= state_.now_ms && view_.HasRules(model::kAsksForTheLost)) {
+    ReleaseAgain();
+  }
   BeginWaiting(book_.AdvanceTo(state_.now_ms));
   HandleExpired();
   if (auto windows = WithoutPastWindows(state_)) SetWindows(*std::move(windows));
@@ -324,6 +334,10 @@ std::optional<Millis> QueueCore::Impl::NextDeadline() const {
   const bool some_want_room = book_.Head() != nullptr || !book_.replacing().empty();
   if (const auto end = NextWindowEnd(state_); end.has_value() && some_want_room) {
     next = std::min(next.value_or(*end), *end);
+  }
+  if (!book_.ended().empty() && view_.HasRules(model::kAsksForTheLost)) {
+    const int64_t again = NextReleaseMs(state_.now_ms);
+    next = std::min(next.value_or(again), again);
   }
   if (state_.cycle != nullptr) {
     const int64_t deadline = state_.cycle_asked_ms + config().answer_deadline_ms();

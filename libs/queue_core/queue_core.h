@@ -19,7 +19,7 @@
 // A core made by Restore() from the rows of the last commit equals the one that wrote them.
 //
 // Time is the log's: `now` is the greatest record timestamp of the partition so far
-// (Record::append_time). When something is due without a message, NextDeadline() says when; the
+// (Record::time). When something is due without a message, NextDeadline() says when; the
 // shell appends a Tick by then.
 //
 // Submissions are deduplicated while a job is known, that is until the matcher has confirmed the

@@ -11,8 +11,10 @@ inline constexpr char kHeld[] = "Held";          // by its user, or a command
 inline constexpr char kBusy[] = "Busy";          // tried: what it wants is in use
 inline constexpr char kReserved[] = "Reserved";  // tried: starts at start_ms
 inline constexpr char kUnsatisfiable[] =
-    "Unsatisfiable";                                 // nothing here could run it now; also Rejected
-inline constexpr char kRetry[] = "Retry";            // waits before its next attempt
+    "Unsatisfiable";                       // nothing here could run it now; also Rejected
+inline constexpr char kRetry[] = "Retry";  // waits before its next attempt
+inline constexpr char kJobspecLost[] =
+    "JobspecLost";                                   // the matcher lacks it, and is given it again
 inline constexpr char kNotYet[] = "NotYet";          // its begin is to come
 inline constexpr char kDependency[] = "Dependency";  // others have to end first
 inline constexpr char kLimit[] = "Limit";            // a limit of its queue holds it back

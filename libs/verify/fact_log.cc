@@ -9,6 +9,7 @@ std::string Bare(Envelope message) {
   message.clear_stream();
   message.clear_sequence();
   message.clear_time_ms();
+  message.clear_latest_ms();
   message.clear_traceparent();
   return message.SerializeAsString();
 }

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "libs/base/status_macros.h"
+#include "libs/model/log_time.h"
 
 namespace fluxqueue::verify {
 namespace {
@@ -91,7 +92,6 @@ Replayer::Pool& Replayer::At(const std::string& name) {
 
 absl::Status Replayer::Fold(const LogRecord& record) {
   ++records_;
-  now_ = std::max(now_, record.append_time);
   if (buried_.contains({"", record.offset})) return absl::OkStatus();
   Envelope message;
   const bool decodes =
@@ -117,6 +117,7 @@ absl::Status Replayer::Fold(const LogRecord& record) {
   if (message.event_case() == Envelope::EVENT_NOT_SET || message.pool().empty()) {
     return absl::OkStatus();
   }
+  now_ = model::LogTime(now_, record.append_time, message);
   if (taken_) taken_({partition_, record.offset, now_, BuriedBy(record.offset), message});
   return FoldTaken(record, message);
 }

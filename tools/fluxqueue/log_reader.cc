@@ -17,6 +17,8 @@ namespace fluxqueue::cli {
 namespace {
 
 constexpr postgres::Statement kPools{"cli_pools", "SELECT pool, partition FROM admission.pools"};
+constexpr postgres::Statement kFactsLost{"cli_facts_lost",
+                                         "SELECT partition FROM binder.inbox WHERE truncated"};
 constexpr postgres::Statement kTruncated{
     "cli_truncated",
     "SELECT 'queue', partition FROM queue.inbox WHERE truncated "
@@ -55,7 +57,17 @@ absl::Status NotWhole(int partition, std::string_view why) {
 
 }  // namespace
 
+absl::StatusOr<std::set<int>> ReadFactsLost(postgres::Connection& connection) {
+  std::set<int> partitions;
+  RETURN_IF_ERROR(connection.Query([&](pqxx::transaction_base& tx) {
+    for (const pqxx::row& row : postgres::Exec(tx, kFactsLost)) partitions.insert(row[0].as<int>());
+    return absl::OkStatus();
+  }));
+  return partitions;
+}
+
 absl::StatusOr<verify::FactLog> LogReader::ReadFacts(verify::FactLog::Hold hold,
+                                                     const std::set<int>& lost,
                                                      bool* cut,
                                                      const Taken& taken) const {
   ASSIGN_OR_RETURN(const auto admin, kafka::Admin::Create(brokers_));
@@ -71,8 +83,9 @@ absl::StatusOr<verify::FactLog> LogReader::ReadFacts(verify::FactLog::Hold hold,
   *cut = false;
   for (int partition = 0; partition < partitions; ++partition) {
     ASSIGN_OR_RETURN(const kafka::Watermarks marks, admin->QueryWatermarks(names_.jobs, partition));
-    facts.BeginPartition(partition, marks.low > 0);
-    *cut |= marks.low > 0;
+    const bool is_cut = marks.low > 0 || lost.contains(partition);
+    facts.BeginPartition(partition, is_cut);
+    *cut |= is_cut;
     if (marks.low == marks.high) continue;
     RETURN_IF_ERROR(kafka::ReadPartition(brokers_,
                                          names_.jobs,

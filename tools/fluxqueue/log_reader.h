@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,10 @@ class LogReader {
   // Called with each record that is read and taken.
   using Taken = std::function<void(const verify::EventLine&)>;
 
-  // The jobs topic. `cut`: its beginning is no longer kept.
+  // The jobs topic. `lost`: partitions of which something is missing (ReadFactsLost). `cut`: the
+  // same, or its beginning is no longer kept.
   absl::StatusOr<verify::FactLog> ReadFacts(verify::FactLog::Hold hold,
+                                            const std::set<int>& lost,
                                             bool* cut,
                                             const Taken& taken = nullptr) const;
 
@@ -44,6 +47,10 @@ class LogReader {
   graph::MakeEngine make_engine_;
   const kafka::TopicNames names_;
 };
+
+// The partitions of the jobs topic that had lost facts when the binder read them, from
+// binder.inbox.
+absl::StatusOr<std::set<int>> ReadFactsLost(postgres::Connection& connection);
 
 // Pools and their partitions, from admission.pools. NotFound (with the names that there are) when
 // `pool` is not empty and not among them.

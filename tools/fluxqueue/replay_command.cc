@@ -118,8 +118,9 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   ASSIGN_OR_RETURN(const auto partitions, ReadPools(connection, options.pool));
   bool cut = false;
   Dump dump(options.dump, partitions);
+  ASSIGN_OR_RETURN(const std::set<int> lost, ReadFactsLost(connection));
   ASSIGN_OR_RETURN(verify::FactLog facts,
-                   reader.ReadFacts(verify::FactLog::Hold::kFacts, &cut, dump.Taken()));
+                   reader.ReadFacts(verify::FactLog::Hold::kFacts, lost, &cut, dump.Taken()));
   ASSIGN_OR_RETURN(const std::vector<PoolReplay> pools,
                    ReplayPools(connection, reader, partitions, facts, dump.Taken()));
   RETURN_IF_ERROR(dump.Close());

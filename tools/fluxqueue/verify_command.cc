@@ -43,8 +43,9 @@ class Verifier {
   absl::StatusOr<std::vector<Check>> Look() {
     verify::Snapshot snapshot;
     bool cut = false;
+    ASSIGN_OR_RETURN(const std::set<int> lost, ReadFactsLost(connection_));
     ASSIGN_OR_RETURN(const verify::FactLog facts,
-                     reader_.ReadFacts(verify::FactLog::Hold::kTrails, &cut));
+                     reader_.ReadFacts(verify::FactLog::Hold::kTrails, lost, &cut));
     AddTopic(facts, cut, &snapshot);
     if (config_.has_cluster) {
       ASSIGN_OR_RETURN(snapshot.cluster, ReadCluster(config_.kubeconfig));
@@ -55,7 +56,9 @@ class Verifier {
 
   absl::StatusOr<Check> Replay() {
     bool cut = false;
-    ASSIGN_OR_RETURN(verify::FactLog facts, reader_.ReadFacts(verify::FactLog::Hold::kFacts, &cut));
+    ASSIGN_OR_RETURN(const std::set<int> lost, ReadFactsLost(connection_));
+    ASSIGN_OR_RETURN(verify::FactLog facts,
+                     reader_.ReadFacts(verify::FactLog::Hold::kFacts, lost, &cut));
     ASSIGN_OR_RETURN(const auto pools, ReadPools(connection_, ""));
     const auto replayed = ReplayPools(connection_, reader_, pools, facts);
     if (replayed.ok()) return verify::CheckReplay(*replayed);

@@ -87,6 +87,51 @@ constexpr Statement kFindUnplaced{
     "select job_id, version, attempt, state = 'Pending' from queue.jobs "
     "where job_id = any($1::text[]) and state in ('Rejected', 'Pending')"};
 
+constexpr Statement kSeesNeighbours{
+    "admission_sees_neighbours",
+    "select count(*) = 4 from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+    "where (n.nspname, c.relname) in (('queue', 'jobs'), ('queue', 'inbox'), "
+    "  ('matcher', 'specs'), ('matcher', 'inbox')) "
+    "  and has_schema_privilege(n.oid, 'USAGE') and has_table_privilege(c.oid, 'SELECT')"};
+constexpr Statement kNoteHeard{
+    "admission_note_heard",
+    "update workloads w set heard = true from queue.jobs j where not w.heard and j.job_id = w.uid"};
+constexpr Statement kLackingJobs{
+    "admission_lacking_jobs",
+    "select w.uid, p.partition from workloads w join pools p using (pool) "
+    "where not w.heard and not w.cancelled "
+    "  and not exists (select from queue.jobs j where j.job_id = w.uid) "
+    "order by w.uid limit $1"};
+constexpr Statement kLackingJobspecs{
+    "admission_lacking_jobspecs",
+    "select j.job_id, p.partition from queue.jobs j join workloads w on w.uid = j.job_id "
+    "join pools p on p.pool = w.pool "
+    "where j.live and j.state = 'Pending' and not w.cancelled "
+    "  and not exists (select from matcher.specs s where s.job_id = j.job_id) "
+    "order by j.job_id limit $1"};
+constexpr Statement kOrphans{
+    "admission_orphans",
+    "select j.job_id, j.pool from queue.jobs j "
+    "where j.live and j.state in ('Submitted', 'Pending') and j.kind <> 'Claim' "
+    "  and not exists (select from workloads w where w.uid = j.job_id) "
+    "order by j.job_id limit $1"};
+constexpr Statement kHandledByQueue{"admission_handled_by_queue",
+                                    "select partition, next_offset from queue.inbox"};
+constexpr Statement kHandledByMatcher{"admission_handled_by_matcher",
+                                      "select partition, next_offset from matcher.inbox"};
+
+// What is handled is read first: what is lacked then was not in it.
+Comparison Compare(pqxx::transaction_base& tx, const Statement& handled, const Statement& lacks) {
+  Comparison seen;
+  for (const auto& columns : postgres::Exec(tx, handled)) {
+    seen.handled[columns[0].as<int>()] = columns[1].as<int64_t>();
+  }
+  for (const auto& columns : postgres::Exec(tx, lacks, kMostUnheard)) {
+    seen.lacks.push_back({columns[0].as<std::string>(), columns[1].as<int>()});
+  }
+  return seen;
+}
+
 std::string Bytes(const pqxx::field& field) {
   return pqxx::binarystring(field).str();
 }
@@ -306,6 +351,18 @@ std::map<std::string, UnplacedJob> FindUnplaced(pqxx::transaction_base& tx,
                                               .waits = columns[3].as<bool>()};
   }
   return unplaced;
+}
+
+std::optional<Neighbours> CompareNeighbours(pqxx::transaction_base& tx) {
+  if (!postgres::Exec(tx, kSeesNeighbours)[0][0].as<bool>()) return std::nullopt;
+  postgres::Exec(tx, kNoteHeard);
+  Neighbours neighbours;
+  neighbours.jobs = Compare(tx, kHandledByQueue, kLackingJobs);
+  neighbours.jobspecs = Compare(tx, kHandledByMatcher, kLackingJobspecs);
+  for (const auto& columns : postgres::Exec(tx, kOrphans, kMostUnheard)) {
+    neighbours.orphans.emplace_back(columns[0].as<std::string>(), columns[1].as<std::string>());
+  }
+  return neighbours;
 }
 
 }  // namespace fluxqueue::admission

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 
 #include "services/admission/domain/catalog.h"
 #include "services/admission/domain/tracker.h"
+#include "services/admission/domain/unheard.h"
 
 #include "absl/status/statusor.h"
 
@@ -35,5 +37,17 @@ UsageBySpace LoadUsage(pqxx::transaction_base& tx);
 // Of these jobs those that the queue has as Rejected, or as waiting, by id.
 std::map<std::string, UnplacedJob> FindUnplaced(pqxx::transaction_base& tx,
                                                 const std::vector<std::string>& job_ids);
+
+// The workloads beside what queue and matcher have of them.
+struct Neighbours {
+  Comparison jobs;      // submitted, and no job of the queue
+  Comparison jobspecs;  // of jobs that wait, and that the matcher has none of
+  // Job id and pool: of jobs that wait, and have no workload.
+  std::vector<std::pair<std::string, std::string>> orphans;
+};
+inline constexpr int64_t kMostUnheard = 1000;
+// Of each at most kMostUnheard; notes which workloads the queue has jobs of. Unset: one of them is
+// of an older release, or lets us not read.
+std::optional<Neighbours> CompareNeighbours(pqxx::transaction_base& tx);
 
 }  // namespace fluxqueue::admission

@@ -66,6 +66,13 @@ absl::Status WatchShard::Load(pqxx::transaction_base& tx) {
   submitted_.clear();
   loaded_ = true;
   next_sweep_ = deps_.clock.Monotonic() + options_.sweep_interval;
+  next_compare_ = deps_.clock.Monotonic() + options_.compare_interval;
+  unheard_jobs_.Clear();
+  unheard_jobspecs_.Clear();
+  orphans_.clear();
+  listed_.clear();
+  compared_.reset();
+  neighbours_.reset();
   deps_.feed.Open();
   ReportWorkloads();
   return absl::OkStatus();
@@ -87,14 +94,15 @@ void WatchShard::Drop() {
 
 bool WatchShard::HasWork() const {
   if (!loaded_ || !deps_.facts.synced()) return false;
-  if (!batch_.empty() || !learnt_.empty() || deps_.feed.HasEvents()) return true;
+  if (!batch_.empty() || !learnt_.empty() || neighbours_ || deps_.feed.HasEvents()) return true;
   return catalog_version_ !=
          deps_.facts.With([](const ClusterFacts& facts) { return facts.catalog_version(); });
 }
 
 std::optional<std::chrono::steady_clock::time_point> WatchShard::WakeAt() const {
   if (!loaded_ || !deps_.facts.synced()) return std::nullopt;
-  return next_groups_.has_value() ? std::min(next_sweep_, *next_groups_) : next_sweep_;
+  const auto next = std::min(next_sweep_, next_compare_);
+  return next_groups_.has_value() ? std::min(next, *next_groups_) : next;
 }
 
 absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
@@ -106,7 +114,7 @@ absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
 }
 
 bool WatchShard::PollRest() {
-  bool any = !learnt_.empty();
+  bool any = !learnt_.empty() || IsCompareDue();
   if (deps_.clock.Monotonic() >= next_sweep_) {
     any = true;
     next_sweep_ = deps_.clock.Monotonic() + options_.sweep_interval;
@@ -121,6 +129,10 @@ bool WatchShard::PollRest() {
     tracker_.LookAtGroups(&out_);
   }
   for (const auto& [uid, rejected] : learnt_) tracker_.Learn(uid, rejected, &out_);
+  if (neighbours_.has_value()) {
+    any = true;
+    SayLost(*std::exchange(neighbours_, std::nullopt));
+  }
   return deps_.facts.With([this](const ClusterFacts& facts) { return ReconcileCatalog(facts); }) ||
          any;
 }
@@ -176,6 +188,7 @@ absl::Status WatchShard::Apply(const FeedEvent& event, const ClusterFacts& facts
   } else if (const auto* begins = std::get_if<ListBegins>(&event)) {
     tracker_.BeginList(begins->workload);
   } else if (const auto* synced = std::get_if<kubernetes::Synced>(&event)) {
+    listed_.insert(KindOf(synced->resource));
     tracker_.EndList(KindOf(synced->resource), synced->uids, &out_);
   }
   return absl::OkStatus();
@@ -194,12 +207,18 @@ void WatchShard::Observe(const Observation& seen, const ClusterFacts& facts) {
 }
 
 bool WatchShard::HasRows() const {
-  return !catalog_.Changes().empty() || !tracker_.Changes().empty() || !out_.looks.empty();
+  return !catalog_.Changes().empty() || !tracker_.Changes().empty() || !out_.looks.empty() ||
+         IsCompareDue();
 }
 
 absl::Status WatchShard::Write(pqxx::transaction_base& tx) {
   WriteRows(tx, catalog_.Changes(), tracker_.Changes());
   read_.clear();
+  if (IsCompareDue()) {
+    // Also when it fails: what is committed with it does not wait for others' tables again.
+    next_compare_ = deps_.clock.Monotonic() + options_.compare_interval;
+    compared_ = CompareNeighbours(tx);
+  }
   if (out_.looks.empty()) return absl::OkStatus();
   const std::map<std::string, UnplacedJob> unplaced = FindUnplaced(tx, out_.looks);
   for (const std::string& uid : out_.looks) {
@@ -226,6 +245,7 @@ void WatchShard::Commit() {
         job_id, 1, "submit", tracing::Time{created}, deps_.clock.Now(), {}, review);
   }
   learnt_ = std::exchange(read_, {});
+  if (compared_.has_value()) neighbours_ = std::exchange(compared_, std::nullopt);
   deps_.errands.Look(std::move(out_.fetches));
   deps_.errands.Tell(std::move(out_.refusals));
   batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(applied_));
@@ -242,9 +262,40 @@ void WatchShard::Rollback() {
   catalog_version_ = committed_catalog_version_;
   applied_ = 0;
   read_.clear();
+  compared_.reset();
   out_ = {};
   said_.clear();
   submitted_.clear();
+}
+
+void WatchShard::SayLost(const Neighbours& neighbours) {
+  delivery::ShardLoop& loop = deps_.loop();
+  const Unheard::Log log{.said = loop.Said(),
+                         .acknowledged = loop.Acknowledged(),
+                         .end = [&loop](int partition) -> std::optional<int64_t> {
+                           const auto end = loop.LogEnd(partition);
+                           return end.ok() ? std::optional(*end) : std::nullopt;
+                         }};
+  const auto hand_in = [&](const std::vector<std::string>& lost, const char* reader) {
+    for (const std::string& uid : lost) {
+      LogWarning("a submission is lost, it is said again", {{"job", uid}, {"to", reader}});
+      tracker_.HandInLost(uid, &out_);
+    }
+  };
+  hand_in(unheard_jobs_.Look(neighbours.jobs, log), "queue");
+  hand_in(unheard_jobspecs_.Look(neighbours.jobspecs, log), "matcher");
+  const std::set<std::string> before = std::exchange(orphans_, {});
+  // What exists may have no row: a database that went back forgets it until it is listed.
+  if (listed_.size() < 2) return;
+  for (const auto& [job_id, pool] : neighbours.orphans) {
+    orphans_.insert(job_id);
+    if (!before.contains(job_id)) continue;
+    LogWarning("a withdrawal is lost, it is said again", {{"job", job_id}});
+    events::v1::Envelope& envelope = out_.messages.emplace_back();
+    envelope.set_pool(pool);
+    envelope.mutable_job_withdrawn()->set_job_id(job_id);
+    envelope.mutable_job_withdrawn()->set_reason("its workload was deleted");
+  }
 }
 
 void WatchShard::ReportWorkloads() {

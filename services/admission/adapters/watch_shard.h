@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,12 +22,15 @@
 #include "libs/base/clock.h"
 #include "libs/delivery/handler.h"
 #include "libs/delivery/quarantine.h"
+#include "libs/delivery/shard_loop.h"
 #include "libs/tracing/tracer.h"
+#include "services/admission/adapters/admission_store.h"
 #include "services/admission/adapters/errand_runner.h"
 #include "services/admission/adapters/facts_cache.h"
 #include "services/admission/adapters/workload_feed.h"
 #include "services/admission/domain/catalog.h"
 #include "services/admission/domain/tracker.h"
+#include "services/admission/domain/unheard.h"
 #include "services/admission/domain/webhook.h"
 #include "services/admission/metrics.h"
 
@@ -40,6 +44,8 @@ struct WatchShardOptions {
   Millis sweep_interval{std::chrono::minutes(10)};
   // A group that lacks pods for two of these is told so.
   Millis group_interval{std::chrono::seconds(20)};
+  // How often the workloads are compared with what queue and matcher have.
+  Millis compare_interval{std::chrono::seconds(20)};
 };
 
 class WatchShard final : public delivery::ShardHandler {
@@ -52,6 +58,7 @@ class WatchShard final : public delivery::ShardHandler {
     AdmissionMetrics& metrics;
     tracing::Tracer& tracer;
     delivery::Quarantine& quarantine;
+    std::function<delivery::ShardLoop&()> loop;  // the shard's own
   };
 
   // What `deps` refers to must outlive the shard.
@@ -76,6 +83,9 @@ class WatchShard final : public delivery::ShardHandler {
   void Observe(const Observation& seen, const ClusterFacts& facts);
   bool ReconcileCatalog(const ClusterFacts& facts);
   void ReportWorkloads();
+  // What queue or matcher has lost is said again.
+  void SayLost(const Neighbours& neighbours);
+  bool IsCompareDue() const { return loaded_ && deps_.clock.Monotonic() >= next_compare_; }
 
   const WatchShardOptions options_;
   const Deps deps_;
@@ -84,6 +94,11 @@ class WatchShard final : public delivery::ShardHandler {
   Tracker tracker_;
   bool loaded_ = false;
   std::chrono::steady_clock::time_point next_sweep_;
+  std::chrono::steady_clock::time_point next_compare_;
+  Unheard unheard_jobs_;
+  Unheard unheard_jobspecs_;
+  std::set<std::string> orphans_;  // at the last comparison
+  std::set<WorkloadKind> listed_;  // once at least
   // When groups that lack pods are looked at; unset: there is none.
   std::optional<std::chrono::steady_clock::time_point> next_groups_;
 
@@ -96,6 +111,9 @@ class WatchShard final : public delivery::ShardHandler {
   using Looks = std::vector<std::pair<std::string, std::optional<UnplacedJob>>>;
   Looks read_;
   Looks learnt_;
+  // The same of a comparison.
+  std::optional<Neighbours> compared_;
+  std::optional<Neighbours> neighbours_;
 
   // The batch under way.
   std::vector<FeedEvent> batch_;

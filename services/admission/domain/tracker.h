@@ -182,6 +182,10 @@ class Tracker {
              const std::optional<UnplacedJob>& unplaced,
              TrackerOutputs* out);
 
+  // Its submission is lost, or its jobspec is: it is looked at, and handed in again from the
+  // beginning, for who has not got it. The others have it already.
+  void HandInLost(const std::string& uid, TrackerOutputs* out);
+
   TrackerChanges Changes() const;
   void Commit();
   void Rollback();
@@ -212,7 +216,7 @@ class Tracker {
     std::string refusal;  // not submitted, or an update not followed: why
     Boxed<Early> early;
     std::optional<uint64_t> asks;  // other than row->asked, and looked at
-    Boxed<UnplacedJob> rejected;   // to be handed in again when it is seen next
+    Boxed<UnplacedJob> rejected;   // to be handed in again when it is seen next; version 0: lost
     // A Job whose pods are of a group, which say neither this nor who has made them.
     Boxed<std::string> admitted_to;
     // Such a Job, or a pod of a group.

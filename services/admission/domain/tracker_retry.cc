@@ -88,4 +88,13 @@ void Tracker::Learn(const std::string& uid,
   }
 }
 
+void Tracker::HandInLost(const std::string& uid, TrackerOutputs* out) {
+  const Entry* known = entries_.Find(uid);
+  if (known == nullptr || !known->row || known->row->cancelled) return;
+  Entry& entry = entries_.Edit(uid);
+  entry.rejected = UnplacedJob{};
+  entry.digest = 0;
+  Look(uid, entry, out);
+}
+
 }  // namespace fluxqueue::admission

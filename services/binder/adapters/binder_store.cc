@@ -48,6 +48,23 @@ constexpr Statement kLoadLackNodes{
     "WHERE j.state = 'Pending' AND j.reason IN ('Busy', 'Reserved', 'Unsatisfiable') "
     "ORDER BY job_id"};
 
+// `version` is that of an attempt's first fact, or of the one that stops it.
+constexpr Statement kLoadMissed{
+    "binder_load_missed",
+    "SELECT j.row, j.job_id, false FROM queue.jobs j LEFT JOIN jobs b USING (job_id) "
+    "WHERE j.live AND j.kind <> 'Claim' AND "
+    "  j.state IN ('Allocated', 'Bound', 'Running', 'Stopping') AND "
+    "  (b.job_id IS NULL OR b.attempt < j.attempt "
+    "   OR (j.state = 'Stopping' AND b.version < j.version)) "
+    "UNION ALL "
+    "SELECT j.row, j.job_id, false FROM jobs b JOIN queue.jobs j USING (job_id) "
+    "WHERE j.version > b.version AND "
+    "  j.state NOT IN ('Allocated', 'Bound', 'Running', 'Stopping') "
+    "UNION ALL "
+    "SELECT NULL, b.job_id, true FROM jobs b JOIN queue.jobs j USING (job_id, attempt) "
+    "WHERE b.stopped AND j.state = 'Stopping' "
+    "LIMIT $1"};
+
 constexpr Statement kForgetJobs{"binder_forget_jobs",
                                 "DELETE FROM jobs WHERE job_id = ANY($1::text[])"};
 constexpr Statement kForgetSlots{"binder_forget_slots",
@@ -230,6 +247,23 @@ std::optional<std::vector<JobFact>> LoadLackNodes(pqxx::transaction_base& tx) {
     }
   }
   return facts;
+}
+
+Missed LoadMissed(pqxx::transaction_base& tx) {
+  Missed missed;
+  if (!Exec(tx, kKnowsLackNodes)[0][0].as<bool>()) return missed;
+  for (const pqxx::row& row : Exec(tx, kLoadMissed, kMostMissed)) {
+    const auto job_id = row[1].as<std::string>();
+    fluxqueue::queue::v1::JobRow job;
+    if (row[2].as<bool>()) {
+      missed.stopped.push_back(job_id);
+    } else if (job.ParseFromString(Bytes(row[0]))) {
+      missed.facts.push_back(std::move(*job.mutable_fact()));
+    } else {
+      LogError("a row of queue.jobs does not decode", {{"job", job_id}});
+    }
+  }
+  return missed;
 }
 
 std::map<std::string, int> LoadPools(pqxx::transaction_base& tx) {

@@ -31,6 +31,17 @@ void WriteRows(pqxx::transaction_base& tx, const Rows& rows);
 std::map<std::pair<std::string, uint32_t>, PlacementRow> LoadPlacements(
     pqxx::transaction_base& tx, const std::vector<PlacementKey>& keys);
 
+// What the jobs topic may have lost: facts of jobs, as queue.jobs has them, that hold an allocation
+// and are not followed, or are followed and hold none, or are to be stopped; and jobs that are
+// stopped, as far as the queue has not heard of it. At most kMostMissed. Empty where the queue lets
+// no binder read.
+struct Missed {
+  std::vector<events::v1::JobFact> facts;
+  std::vector<std::string> stopped;  // job ids
+};
+inline constexpr int64_t kMostMissed = 1000;
+Missed LoadMissed(pqxx::transaction_base& tx);
+
 // From queue.lack_nodes: the jobs that lack nothing but nodes, as far as queue.jobs says so still.
 // Unset: the queue is of an older release, which has no such table or lets no binder read it.
 std::optional<std::vector<events::v1::JobFact>> LoadLackNodes(pqxx::transaction_base& tx);

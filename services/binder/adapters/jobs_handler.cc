@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "libs/base/check.h"
+#include "libs/base/log.h"
 #include "libs/base/status_macros.h"
+#include "libs/kafka/topics.h"
 #include "services/binder/adapters/binder_store.h"
 
 namespace fluxqueue::binder {
@@ -14,6 +16,8 @@ namespace {
 constexpr Millis kViewCheck{500};
 // How often what pods say of their wait is compared with what the queue says.
 constexpr Millis kCompareInterval{10'000};
+// How often the jobs are compared with those of the queue's table, and after a claim.
+constexpr Millis kCatchUpInterval{30'000};
 // While no partition is held there is but a turn now and then: it takes as much as a full inbox.
 constexpr int kMostIdleTurns = 50;
 // Where letters about pods come from.
@@ -28,6 +32,7 @@ absl::Status JobsHandler::Load(pqxx::transaction_base& tx, int partition) {
     RETURN_IF_ERROR(planner_.Restore(stored.job, stored.slots, now));
   }
   held_.insert(partition);
+  catch_up_at_ = now;
   return absl::OkStatus();
 }
 
@@ -75,6 +80,7 @@ std::optional<std::chrono::steady_clock::time_point> JobsHandler::WakeAt() const
     const Millis check = Now() + kViewCheck;
     wake = wake.has_value() ? std::min(*wake, check) : check;
   }
+  if (!held_.empty()) wake = std::min(wake.value_or(catch_up_at_), catch_up_at_);
   if (SeesPods()) {
     Millis tell_at = waiting_.NextDue().value_or(compare_at_);
     if (!deps_.pods.idle()) tell_at = std::max(tell_at, Now() + kViewCheck);
@@ -118,10 +124,35 @@ absl::Status JobsHandler::Poll(delivery::Outbox& outbox) {
 }
 
 bool JobsHandler::HasRows() const {
-  return !pools_wanted_.empty() || planner_.HasRows(Now()) || IsCompareDue();
+  return !pools_wanted_.empty() || planner_.HasRows(Now()) || IsCompareDue() || IsCatchUpDue();
+}
+
+void JobsHandler::CatchUp(pqxx::transaction_base& tx) {
+  const Millis now = Now();
+  catch_up_at_ = now + kCatchUpInterval;
+  const Missed missed = LoadMissed(tx);
+  size_t taken = 0;
+  for (const events::v1::JobFact& fact : missed.facts) {
+    const int partition = kafka::JobPartition(fact.job_id());
+    if (!held_.contains(partition)) continue;
+    if (const absl::Status status = planner_.Fold(partition, fact, now); !status.ok()) {
+      LogError("a row of queue.jobs cannot be followed",
+               {{"job", fact.job_id()}, {"because", Message(status)}});
+      continue;
+    }
+    ++taken;
+    waiting_.Learn(partition, fact, now);
+    if (!pools_.contains(fact.pool())) pools_wanted_.insert(fact.pool());
+  }
+  for (const std::string& job_id : missed.stopped) taken += planner_.SayStoppedAgain(job_id);
+  if (taken > 0) {
+    LogInfo("jobs taken from the queue's table, their facts have not come yet",
+            {{"jobs", fmt::format("{}", taken)}});
+  }
 }
 
 absl::Status JobsHandler::Write(pqxx::transaction_base& tx) {
+  if (IsCatchUpDue()) CatchUp(tx);
   if (!pools_wanted_.empty()) pools_ = LoadPools(tx);
   for (const std::string& pool : pools_wanted_) {
     if (!pools_.contains(pool)) {

@@ -79,6 +79,9 @@ class JobsHandler final : public delivery::PartitionHandler {
   bool SeesPods() const { return in_view_ && !held_.empty(); }
   bool IsCompareDue() const { return SeesPods() && Now() >= compare_at_; }
   void CompareWaits(pqxx::transaction_base& tx);
+  bool IsCatchUpDue() const { return !held_.empty() && Now() >= catch_up_at_; }
+  // What was not heard of the jobs of its partitions is taken from the queue's table.
+  void CatchUp(pqxx::transaction_base& tx);
   void TellPods(Millis now);
   // Of pods that are left out, what was not told yet.
   void SayLeftOut(delivery::Outbox& outbox);
@@ -94,6 +97,7 @@ class JobsHandler final : public delivery::PartitionHandler {
   bool in_view_ = false;
   WaitingPods waiting_;
   Millis compare_at_{0};
+  Millis catch_up_at_{0};
   // The batch under way.
   std::vector<Saying> sayings_;
   std::optional<LeftOut> left_out_;                 // said in it

@@ -185,6 +185,14 @@ absl::Status BindPlanner::Fold(int partition, const JobFact& fact, Millis now) {
   return absl::OkStatus();
 }
 
+bool BindPlanner::SayStoppedAgain(const std::string& job_id) {
+  const BindJob* known = Find(job_id);
+  if (known == nullptr || !known->stopping || !known->stopped) return false;
+  Touch(job_id)->stopped = false;
+  dirty_.insert(job_id);
+  return true;
+}
+
 void BindPlanner::Plan(Millis now, std::vector<Saying>* sayings) {
   for (; answered_ < answers_.size(); ++answered_) Apply(answers_[answered_], now);
   while (!wakes_.empty() && wakes_.begin()->first <= now) {

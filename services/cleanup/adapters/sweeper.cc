@@ -21,6 +21,9 @@ absl::Status Sweeper::Run(lifecycle::LoopContext& context) {
 
 absl::Status Sweeper::SweepOnce(lifecycle::LoopContext& context) {
   shard_.TakeSuspects();  // of a sweep that was not finished
+  std::vector<HeardNode> nodes;
+  RETURN_IF_ERROR(ReadNodes(&nodes));
+  shard_.PostNodes(std::move(nodes));
   std::vector<LiveJob> live;
   RETURN_IF_ERROR(ReadLive(&live));
   shard_.PostLiveJobs(std::move(live));
@@ -33,6 +36,13 @@ absl::Status Sweeper::SweepOnce(lifecycle::LoopContext& context) {
     if (!context.SleepFor(Millis(100))) return absl::OkStatus();
   }
   return Unavailable("the cluster has not been listed yet");
+}
+
+absl::Status Sweeper::ReadNodes(std::vector<HeardNode>* nodes) {
+  return connection_.Query([&](pqxx::transaction_base& tx) {
+    for (const auto& [pool, node] : LoadGraphNodes(tx)) nodes->push_back(HeardNode::Of(pool, node));
+    return absl::OkStatus();
+  });
 }
 
 absl::Status Sweeper::ReadLive(std::vector<LiveJob>* live) {

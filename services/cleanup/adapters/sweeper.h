@@ -34,6 +34,7 @@ class Sweeper {
 
  private:
   absl::Status SweepOnce(lifecycle::LoopContext& context);
+  absl::Status ReadNodes(std::vector<HeardNode>* nodes);
   absl::Status ReadLive(std::vector<LiveJob>* live);
   absl::Status ConfirmGone(const std::vector<LiveJob>& suspects);
   absl::Status ConfirmOrphans(const std::vector<Observer::OwnPod>& suspects);

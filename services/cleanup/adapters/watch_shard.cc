@@ -116,41 +116,45 @@ absl::StatusOr<Proofs> WatchShard::FindProofsFor(std::span<const Item> items) {
 }
 
 void WatchShard::Apply(const Item& item, const Proofs& proofs) {
-  std::visit(
-      Overloaded{[&](const Node& node) { observer_->ObserveNode(node.object, Now()); },
-                 [&](const Pod& pod) {
-                   const auto proof = proofs.find(pod.object.meta.uid);
-                   observer_->ObservePod(
-                       pod.object,
-                       proof == proofs.end() ? std::nullopt : std::optional(proof->second));
-                 },
-                 [&](const Job& job) { observer_->ObserveJob(job.object); },
-                 [&](const kubernetes::Gone& gone) { Forget(gone); },
-                 [&](const kubernetes::Synced& synced) {
-                   synced_.insert(synced.resource);
-                   if (synced_.size() == 3) observer_->Synced();
-                 },
-                 [](const kubernetes::Unread&) {},  // a node: it stays as it was
-                 [&](const std::vector<LiveJob>& live) {
-                   for (const auto& [pod_uid, proof] : proofs) observer_->Prove(pod_uid, proof);
-                   if (!observer_->synced()) return;
-                   for (const LiveJob& job : live) {
-                     if (!observer_->SayEndAgain(job.job_id)) continue;
-                     LogWarning("end was not heard, it is said again", {{"job", job.job_id}});
-                     metrics_.Drift("end_not_heard");
-                   }
-                   Suspects suspects = Compare(live, *observer_);
-                   std::lock_guard lock(mutex_);
-                   suspects_ = std::move(suspects);
-                 },
-                 [&](const ConfirmedGone& gone) {
-                   metrics_.Drift("workload_gone");
-                   observer_->ConfirmGone(gone.job_id);
-                 },
-                 [&](const ConfirmedOrphan& orphan) {
-                   if (observer_->Disown(orphan.uid)) metrics_.Drift("orphan_pod");
-                 }},
-      item);
+  std::visit(Overloaded{[&](const Node& node) { observer_->ObserveNode(node.object, Now()); },
+                        [&](const Pod& pod) {
+                          const auto proof = proofs.find(pod.object.meta.uid);
+                          observer_->ObservePod(
+                              pod.object,
+                              proof == proofs.end() ? std::nullopt : std::optional(proof->second));
+                        },
+                        [&](const Job& job) { observer_->ObserveJob(job.object); },
+                        [&](const kubernetes::Gone& gone) { Forget(gone); },
+                        [&](const kubernetes::Synced& synced) {
+                          synced_.insert(synced.resource);
+                          if (synced_.size() == 3) observer_->Synced();
+                        },
+                        [](const kubernetes::Unread&) {},  // a node: it stays as it was
+                        [&](const std::vector<HeardNode>& nodes) {
+                          if (!observer_->synced()) return;
+                          const size_t again = observer_->HearNodes(nodes);
+                          if (again == 0) return;
+                          LogWarning("nodes were not heard, they are said again",
+                                     {{"nodes", fmt::format("{}", again)}});
+                          metrics_.Drift("node_not_heard");
+                        },
+                        [&](const std::vector<LiveJob>& live) {
+                          for (const auto& [pod_uid, proof] : proofs)
+                            observer_->Prove(pod_uid, proof);
+                          if (!observer_->synced()) return;
+                          SayAgain(live);
+                          Suspects suspects = Compare(live, *observer_);
+                          std::lock_guard lock(mutex_);
+                          suspects_ = std::move(suspects);
+                        },
+                        [&](const ConfirmedGone& gone) {
+                          metrics_.Drift("workload_gone");
+                          observer_->ConfirmGone(gone.job_id);
+                        },
+                        [&](const ConfirmedOrphan& orphan) {
+                          if (observer_->Disown(orphan.uid)) metrics_.Drift("orphan_pod");
+                        }},
+             item);
 }
 
 std::optional<delivery::ObjectRef> WatchShard::RefOf(const Item& item) {
@@ -169,6 +173,18 @@ std::optional<delivery::ObjectRef> WatchShard::RefOf(const Item& item) {
   if (gone == nullptr || gone->resource == kubernetes::kNodes.plural) return std::nullopt;
   return delivery::ObjectRef{
       KindOf(gone->resource), gone->space, gone->name, gone->uid, delivery::kDeleted};
+}
+
+void WatchShard::SayAgain(const std::vector<LiveJob>& live) {
+  for (const LiveJob& job : live) {
+    if (observer_->SayEndAgain(job.job_id)) {
+      LogWarning("end was not heard, it is said again", {{"job", job.job_id}});
+      metrics_.Drift("end_not_heard");
+    } else if (job.holding && !job.running && observer_->SayStartAgain(job.job_id, job.attempt)) {
+      LogInfo("start was not heard, it is said again", {{"job", job.job_id}});
+      metrics_.Drift("start_not_heard");
+    }
+  }
 }
 
 void WatchShard::Forget(const kubernetes::Gone& gone) {
@@ -297,6 +313,9 @@ absl::Status WatchShard::Ready() const {
   return absl::OkStatus();
 }
 
+void WatchShard::PostNodes(std::vector<HeardNode> nodes) {
+  inbox_.Post("nodes", std::move(nodes));
+}
 void WatchShard::PostLiveJobs(std::vector<LiveJob> live) {
   inbox_.Post("live", std::move(live));
 }

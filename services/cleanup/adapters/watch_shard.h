@@ -77,6 +77,7 @@ class WatchShard final : public delivery::ShardHandler {
   const auto& mailbox() const { return inbox_; }
 
   // For the sweeper.
+  void PostNodes(std::vector<HeardNode> nodes);
   void PostLiveJobs(std::vector<LiveJob> live);
   // What Compare found in the live jobs posted last; nullopt: not compared yet.
   std::optional<Suspects> TakeSuspects();
@@ -99,6 +100,7 @@ class WatchShard final : public delivery::ShardHandler {
                             kubernetes::Gone,
                             kubernetes::Synced,
                             kubernetes::Unread,
+                            std::vector<HeardNode>,
                             std::vector<LiveJob>,
                             ConfirmedGone,
                             ConfirmedOrphan>;
@@ -108,6 +110,8 @@ class WatchShard final : public delivery::ShardHandler {
   // that lacked theirs before.
   absl::StatusOr<Proofs> FindProofsFor(std::span<const Item> items);
   absl::Status Handle(std::span<const Item> items);
+  // What was said of the jobs and is not in their rows is said again.
+  void SayAgain(const std::vector<LiveJob>& live);
   static std::optional<delivery::ObjectRef> RefOf(const Item& item);
   // False: the item is left out.
   absl::StatusOr<bool> Admit(const Item& item);

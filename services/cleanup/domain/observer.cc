@@ -325,14 +325,6 @@ void Observer::ConfirmGone(const std::string& job_id) {
   job.confirmed_gone = true;
 }
 
-bool Observer::SayEndAgain(const std::string& job_id) {
-  const auto it = jobs_.find(job_id);
-  if (it == jobs_.end() || !it->second.said.ended) return false;
-  it->second.said.ended = false;
-  dirty_jobs_.insert(job_id);
-  return true;
-}
-
 bool Observer::Disown(const std::string& pod_uid) {
   const auto it = pods_.find(pod_uid);
   if (it == pods_.end() || it->second.job_id.empty() || it->second.disowned) return false;

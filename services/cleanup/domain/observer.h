@@ -61,6 +61,16 @@ struct Said {
   bool empty() const { return jobs.empty() && nodes.empty(); }
 };
 
+// A node as a graph has it.
+struct HeardNode {
+  std::string pool;
+  std::string name;
+  std::string uid;
+  size_t inventory = 0;  // hash of kubernetes::InventoryOf
+
+  static HeardNode Of(const std::string& pool, const events::v1::Node& node);
+};
+
 class Observer {
  public:
   // A node that is not ready for longer than `node_lost_grace` is lost with all that runs on it.
@@ -96,6 +106,13 @@ class Observer {
 
   // The job's end was said and has not been heard: say it again. True when there was one.
   bool SayEndAgain(const std::string& job_id);
+  // The same of the start of that attempt.
+  bool SayStartAgain(const std::string& job_id, uint32_t attempt);
+  // What the graphs have: all nodes. What has not been heard since the last call is said again, and
+  // the more seldom the longer it is not; of at most kMostSaidAgain nodes at once. Returns of how
+  // many.
+  size_t HearNodes(const std::vector<HeardNode>& heard);
+  static constexpr size_t kMostSaidAgain = 1000;
   // The sweep has confirmed that the workload is gone and that nothing of the job is in the
   // picture.
   void ConfirmGone(const std::string& job_id);
@@ -279,6 +296,11 @@ class Observer {
   std::unordered_map<std::string, JobEntry> jobs_;
   std::map<std::string, NodeEntry> nodes_;
   std::set<std::string> missing_;  // present, not ready, and not lost yet
+  struct Unheard {
+    size_t said = 0;  // hash of it
+    uint32_t looks = 0;
+  };
+  std::unordered_map<std::string, Unheard> unheard_;  // by node, at the last look
 
   // Sets are ordered, so that equal pictures are told in equal order.
   std::set<std::string> dirty_jobs_;

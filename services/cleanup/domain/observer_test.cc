@@ -776,6 +776,51 @@ TEST_F(ObserverTest, AnEndThatWasNotHeardIsSaidAgain) {
   EXPECT_FALSE(observer_.SayEndAgain("unknown"));
 }
 
+TEST_F(ObserverTest, AStartThatWasNotHeardIsSaidAgain) {
+  Start();
+  See(OwnPod("p", "j", "2.0.0/1", "Running"));
+  EXPECT_THAT(Say(), ElementsAre("started j 2"));
+  EXPECT_FALSE(observer_.SayStartAgain("j", 1)) << "of another attempt";
+  EXPECT_TRUE(observer_.SayStartAgain("j", 2));
+  EXPECT_THAT(Say(), ElementsAre("started j 2"));
+  EXPECT_FALSE(observer_.SayStartAgain("unknown", 1));
+}
+
+TEST_F(ObserverTest, NodesThatAGraphHasNotHeardOfAreSaidAgain) {
+  Start();
+  EXPECT_EQ(observer_.HearNodes({}), 0) << "it may be on its way";
+  EXPECT_EQ(observer_.HearNodes({}), 1);
+  EXPECT_THAT(Say(), ElementsAre("node default/n1", "synced default 1"));
+  events::v1::Node heard;
+  observer_.ObserveNode(MakeNode("n2"), Millis(0));
+  for (const events::v1::Envelope& said : observer_.Collect(Millis(0)).nodes) {
+    heard = said.node_upserted().node();
+  }
+  observer_.Commit();
+  heard.set_name("n1");
+  heard.set_uid("uid-n1");
+  const std::vector<HeardNode> first = {HeardNode::Of("default", heard)};
+  EXPECT_EQ(observer_.HearNodes(first), 0);
+  EXPECT_EQ(observer_.HearNodes(first), 1);
+  EXPECT_THAT(Say(), ElementsAre("node default/n2", "synced default 2"));
+  // What nobody ever hears is said ever more seldom.
+  size_t again = 0;
+  for (int look = 0; look < 62; ++look) {
+    again += observer_.HearNodes(first);
+    Say();
+  }
+  EXPECT_EQ(again, 5);
+  // Of one that has gone, and that the graph still has.
+  observer_.NodeGone("n2", "uid-n2");
+  Say();
+  heard.set_name("n2");
+  heard.set_uid("uid-n2");
+  const std::vector<HeardNode> both = {first[0], HeardNode::Of("default", heard)};
+  EXPECT_EQ(observer_.HearNodes(both), 0);
+  EXPECT_EQ(observer_.HearNodes(both), 1);
+  EXPECT_THAT(Say(), ElementsAre("gone default/n2"));
+}
+
 // One of two pods of the gang "gang".
 kubernetes::Pod GangPod(const std::string& uid, int slot, const std::string& phase) {
   kubernetes::Pod pod = OwnPod(uid, "gang", fmt::format("1.0.{}/2", slot), phase);

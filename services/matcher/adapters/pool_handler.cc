@@ -74,7 +74,7 @@ absl::Status PoolHandler::Handle(const delivery::Record& record, delivery::Outbo
   Pool& pool = Touch(record.partition, record.envelope.pool());
   said_.clear();
   const TimePoint started = tried_at_ = clock_.Monotonic();
-  RETURN_IF_ERROR(pool.core->Handle(record.envelope, record.append_time, &said_));
+  RETURN_IF_ERROR(pool.core->Handle(record.envelope, record.time, &said_));
   for (events::v1::Envelope& message : said_) {
     if (message.has_cycle_answered()) {
       metrics_.CycleAnswered(message.cycle_answered(), clock_.Monotonic() - started);

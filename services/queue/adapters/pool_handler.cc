@@ -12,7 +12,8 @@
 namespace fluxqueue::queue {
 namespace {
 
-constexpr std::chrono::hours kLongestSleep{24};
+constexpr std::chrono::minutes kLongestSleep{1};
+constexpr std::chrono::seconds kTickLost{30};
 constexpr std::chrono::seconds kPositionInterval{10};
 constexpr std::chrono::minutes kPruneInterval{1};
 // It is a look at every job.
@@ -89,7 +90,7 @@ absl::Status PoolHandler::Handle(const delivery::Record& record, delivery::Outbo
   if (!queue_core::QueueCore::Reads(message.event_case())) return absl::OkStatus();
   Pool& pool = Touch(record.partition, message.pool());
   queue_core::Outputs said;
-  RETURN_IF_ERROR(pool.core->Handle(message, record.append_time, &said));
+  RETURN_IF_ERROR(pool.core->Handle(message, record.time, &said));
   pool.seen = clock_.Monotonic();
   if (message.has_tick()) pool.tick_said = false;
   for (events::v1::Envelope& out : said.pool) {
@@ -114,10 +115,11 @@ void PoolHandler::Buried(const delivery::Record& record, delivery::Outbox& outbo
 }
 
 std::optional<PoolHandler::TimePoint> PoolHandler::DueAt(const Pool& pool) const {
-  if (pool.tick_said) return std::nullopt;
+  // One that is on its way for long is lost.
+  if (pool.tick_said) return pool.ticked + kTickLost;
   const std::optional<Millis> deadline = pool.core->NextDeadline();
   if (!deadline.has_value()) return std::nullopt;
-  // One that is far away is looked at every day: in nanoseconds it might not be a number.
+  // A Tick brings the log's time, too: after messages that were long on their way it is behind.
   return pool.seen + std::min<Millis>(*deadline - pool.core->now(), kLongestSleep);
 }
 
@@ -141,6 +143,7 @@ absl::Status PoolHandler::Poll(delivery::Outbox& outbox) {
     tick.mutable_tick();
     outbox.AppendToPool(key.first, key.first, std::move(tick));
     pool.tick_said = true;
+    pool.ticked = clock_.Monotonic();
     pool.tick_in_batch = true;
     touched_.insert(key);
   }

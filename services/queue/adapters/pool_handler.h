@@ -71,6 +71,7 @@ class PoolHandler final : public delivery::PartitionHandler {
     bool persisted = false;
     TimePoint seen;              // when core->now() was true
     bool tick_said = false;      // a Tick is on its way
+    TimePoint ticked;            // since then
     bool tick_in_batch = false;  // … and not committed yet
     // QueueCore::LackNodes, as the table has it. Unset: that is not known.
     std::optional<std::vector<std::string>> lack_nodes;

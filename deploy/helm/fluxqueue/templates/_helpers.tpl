@@ -152,6 +152,7 @@ http: {address: {{ $root.Values.listenAddress | quote }}, port: 8080}
 {{- else if ne $name "visibility" }}
 {{ include "fluxqueue.system" $root }}
   session_timeout: {{ $root.Values.kafka.sessionTimeout }}
+  max_clock_lead: {{ $root.Values.kafka.maxClockLead }}
 {{- with ternary "" $root.Values.kafka.signing (gt (len .) 3) }}
 signing: {key: /etc/fluxqueue/signing/key.pem{{ if eq . "check" }}, keys: /etc/fluxqueue/signing-keys{{ end }}}
 {{- end }}

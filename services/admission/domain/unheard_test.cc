@@ -1,0 +1,69 @@
+#include "services/admission/domain/unheard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fluxqueue::admission {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class UnheardTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> Look(int64_t handled) {
+    return unheard_.Look({.lacks = {{"a", 3}}, .handled = {{3, handled}}},
+                         {.said = 7, .acknowledged = acknowledged_, .end = [this](int partition) {
+                            EXPECT_EQ(partition, 3);
+                            return end_;
+                          }});
+  }
+
+  Unheard unheard_;
+  uint64_t acknowledged_ = 7;
+  std::optional<int64_t> end_ = 100;
+};
+
+TEST_F(UnheardTest, WhatIsBehindTheReaderAndLackedIsLost) {
+  EXPECT_THAT(Look(100), IsEmpty()) << "first sight";
+  EXPECT_THAT(Look(100), IsEmpty()) << "the end is asked for after the reader was looked at";
+  EXPECT_THAT(Look(99), IsEmpty()) << "the reader is on its way";
+  EXPECT_THAT(Look(100), ElementsAre("a"));
+}
+
+TEST_F(UnheardTest, WhatIsNotInKafkaYetIsNotLost) {
+  acknowledged_ = 6;
+  for (int look = 0; look < 5; ++look) EXPECT_THAT(Look(500), IsEmpty());
+  acknowledged_ = 7;
+  end_.reset();
+  for (int look = 0; look < 5; ++look) EXPECT_THAT(Look(500), IsEmpty()) << "Kafka is away";
+  end_ = 100;
+  EXPECT_THAT(Look(500), IsEmpty());
+  EXPECT_THAT(Look(500), ElementsAre("a"));
+}
+
+TEST_F(UnheardTest, ALogMadeAnewEndsEarlier) {
+  Look(50);
+  Look(50);
+  end_ = 4;
+  EXPECT_THAT(Look(2), IsEmpty());
+  EXPECT_THAT(Look(4), ElementsAre("a"));
+}
+
+TEST_F(UnheardTest, WhatIsNoLongerLackedIsForgotten) {
+  Look(100);
+  Look(100);
+  EXPECT_THAT(unheard_.Look({}, {}), IsEmpty());
+  EXPECT_THAT(Look(100), IsEmpty());
+}
+
+TEST_F(UnheardTest, WhatIsLostAgainAndAgainIsNamedEverMoreSeldom) {
+  Look(100);
+  Look(100);
+  size_t named = 0;
+  for (int look = 0; look < 64; ++look) named += Look(100).size();
+  EXPECT_EQ(named, 7);
+}
+
+}  // namespace
+}  // namespace fluxqueue::admission
