@@ -148,12 +148,19 @@ absl::Status Readiness::Get() const {
   return status_;
 }
 
+bool Readiness::Change(const absl::Status& status) {
+  const std::scoped_lock lock(mutex_);
+  if (status_ == status) return false;
+  status_ = status;
+  return true;
+}
+
+void Readiness::Begin(const absl::Status& status) {
+  if (Change(status)) LogInfo("delivery begins", {{"with", Message(status)}});
+}
+
 void Readiness::Set(const absl::Status& status) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (status_ == status) return;
-    status_ = status;
-  }
+  if (!Change(status)) return;
   if (status.ok()) {
     LogInfo("delivery goes on");
   } else {

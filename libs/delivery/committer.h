@@ -63,8 +63,13 @@ class Readiness {
 
   absl::Status Get() const;
   void Set(const absl::Status& status);
+  // What is to be done before it is ready, and is under way: nothing to be warned of.
+  void Begin(const absl::Status& status);
 
  private:
+  // False: it was that already.
+  bool Change(const absl::Status& status);
+
   mutable std::mutex mutex_;
   absl::Status status_;
 };

@@ -121,7 +121,7 @@ class Feeder final : public ShardHandler {
 };
 
 // Counts the messages with ids of 0 and more; the others are none of its business.
-class Counter final : public PartitionHandler {
+class Counter : public PartitionHandler {
  public:
   absl::Status Load(pqxx::transaction_base& tx, int partition) override {
     counts_[partition] = postgres::Exec(tx, kCount, partition)[0][0].as<int64_t>();
@@ -193,6 +193,22 @@ class Counter final : public PartitionHandler {
   std::map<int, int64_t> counts_;
   std::map<int, int64_t> undo_;
   std::vector<Row> rows_;
+};
+
+// Reads the first partition for so long, and then thinks about it for so long.
+class SlowCounter final : public Counter {
+ public:
+  explicit SlowCounter(Millis time) : time_(time) {}
+  absl::Status Load(pqxx::transaction_base& tx, int partition) override {
+    if (partition == 0) {
+      tx.exec(fmt::format("SELECT pg_sleep({})", static_cast<double>(time_.count()) / 1000));
+      std::this_thread::sleep_for(time_);
+    }
+    return Counter::Load(tx, partition);
+  }
+
+ private:
+  const Millis time_;
 };
 
 // ---- faults
@@ -486,6 +502,22 @@ TEST_F(DeliveryTest, AnEpochTakenByAnother) {
   EXPECT_EQ(Value("SELECT count(*) FROM inbox WHERE holder = 'c'"), "12");
   ExpectOutboxesEmpty();
   ExpectVersionsExactly(1200);
+}
+
+// What lives in a large pool takes its time: the limits of a batch are not those of a claim.
+TEST_F(DeliveryTest, AClaimMayTakeLongerThanABatch) {
+  LoopOptions options = Options("counter", "c");
+  options.postgres.statement_timeout = Millis{500};
+  options.postgres.idle_in_transaction_timeout = Millis{500};
+  RunningCounter counter(PartitionLoop::Options{options, options.topics.pool},
+                         std::make_unique<SlowCounter>(Millis{1000}),
+                         nullptr);
+  EXPECT_TRUE(Eventually([&] {
+    return Message(counter.loop().Ready()).find("take partitions") != std::string::npos;
+  })) << "it says what it waits for";
+  EXPECT_TRUE(Eventually([&] { return counter.loop().Ready().ok(); })) << counter.loop().Ready();
+  EXPECT_EQ(counter.stats().gained, 12) << "at the first try";
+  EXPECT_EQ(Value("SELECT max(epoch) FROM inbox"), "1");
 }
 
 // What other threads hand over does not wait until it has a partition.

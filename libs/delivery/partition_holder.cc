@@ -12,6 +12,11 @@ namespace fluxqueue::delivery {
 namespace {
 
 constexpr Millis kWatermarksTimeout{2000};
+// What is kept of a large pool is much for one statement, and is put together between two: other
+// limits than those of a batch. Who dies meanwhile is known at once by his connection; who freezes
+// keeps his successor waiting for so long.
+constexpr postgres::Limits kClaimLimits{.statement_timeout = std::chrono::minutes(2),
+                                        .idle_in_transaction_timeout = std::chrono::minutes(1)};
 // What an owner said longer ago than this is not sent again.
 constexpr Millis kStreamsKept = std::chrono::days(7);
 
@@ -80,8 +85,8 @@ absl::Status PartitionHolder::ClaimRow(pqxx::transaction_base& tx,
 
 absl::Status PartitionHolder::Claim(kafka::Consumer& consumer, const std::vector<int>& partitions) {
   std::map<int, Claimed> claims;
-  const absl::Status status =
-      deps_.committer.connection().Transact([&](pqxx::transaction_base& tx) -> absl::Status {
+  const absl::Status status = deps_.committer.connection().Transact(
+      kClaimLimits, [&](pqxx::transaction_base& tx) -> absl::Status {
         std::map<int, PartitionTable::Place> handled;
         for (const int partition : partitions) {
           InboxRow& row = claims[partition].row;

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "libs/delivery/committer.h"
@@ -324,13 +326,23 @@ absl::Status PartitionLoop::Impl::Reclaim() {
   });
   absl::Status status = consumer_->Stop(due);
   if (status.ok()) status = consumer_->Start(holder_.Positions(due));
-  if (!status.ok()) DropConsumer(status);
+  if (status.ok()) {
+    ready_.Set(absl::OkStatus());
+  } else {
+    DropConsumer(status);
+  }
   return absl::OkStatus();
 }
 
 absl::Status PartitionLoop::Impl::Claim(const std::vector<int>& partitions) {
   if (partitions.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(holder_.Claim(*consumer_, partitions));
+  const std::string doing =
+      fmt::format("take partitions {} of topic {}", fmt::join(partitions, ", "), options_.topic);
+  // Who holds others is ready until it fails; after that the reason stands until it goes through.
+  if (table_.held().empty() && backoff_.failures() == 0) {
+    ready_.Begin(Unavailable("{}: reading what lives there", doing));
+  }
+  RETURN_IF_ERROR(Annotate(holder_.Claim(*consumer_, partitions), doing));
   backoff_.Reset();
   return absl::OkStatus();
 }

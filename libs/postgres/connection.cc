@@ -87,6 +87,17 @@ absl::Status Connection::Transact(const Work& work) {
   });
 }
 
+absl::Status Connection::Transact(const Limits& limits, const Work& work) {
+  return Transact([&](pqxx::transaction_base& tx) {
+    tx.exec(
+        fmt::format("SET LOCAL statement_timeout = {}; "
+                    "SET LOCAL idle_in_transaction_session_timeout = {}",
+                    limits.statement_timeout.count(),
+                    limits.idle_in_transaction_timeout.count()));
+    return work(tx);
+  });
+}
+
 absl::Status Connection::Query(const Work& work) {
   return Run([&](pqxx::connection& connection) -> absl::Status {
     pqxx::nontransaction tx(connection);

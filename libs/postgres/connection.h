@@ -52,6 +52,12 @@ struct Options {
   Millis idle_in_transaction_timeout{10000};
 };
 
+// Of one transaction, in place of the options': for one that is known to take long.
+struct Limits {
+  Millis statement_timeout;
+  Millis idle_in_transaction_timeout;
+};
+
 // Throws pqxx exceptions or returns a status; both roll the transaction back.
 using Work = std::function<absl::Status(pqxx::transaction_base&)>;
 
@@ -67,6 +73,7 @@ class Connection {
   // or else of the database (status.h); IsOutcomeUnknown when the connection died during the
   // commit.
   absl::Status Transact(const Work& work);
+  absl::Status Transact(const Limits& limits, const Work& work);
   // The same without a transaction: each statement for itself. For reads of one statement.
   absl::Status Query(const Work& work);
 
