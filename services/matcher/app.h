@@ -2,6 +2,7 @@
 //
 //   fluxqueue.pool ─► PartitionLoop ─► PoolHandler ─► MatcherCore (one for each pool)
 //                          └─ rows: matcher_store
+//   Pruner ─► matcher_store: what was released a day ago goes
 #pragma once
 
 #include <memory>

@@ -11,6 +11,7 @@
 #include "libs/kubernetes/client_metrics.h"
 #include "libs/lifecycle/loop_component.h"
 #include "libs/metrics/mailbox_metrics.h"
+#include "libs/postgres/pruner.h"
 #include "libs/rpc/server.h"
 #include "services/queue/adapters/attempt_keeper.h"
 #include "services/queue/adapters/command_desk.h"
@@ -18,6 +19,7 @@
 #include "services/queue/adapters/flux_job_source.h"
 #include "services/queue/adapters/flux_job_writer.h"
 #include "services/queue/adapters/pool_handler.h"
+#include "services/queue/adapters/prune_store.h"
 #include "services/queue/adapters/rpc/queue_service.h"
 #include "services/queue/metrics.h"
 
@@ -52,9 +54,14 @@ class QueueApp final : public lifecycle::App {
         source_(options_.postgres),
         writer_(client_, source_, metrics_, context.clock, config.flux_jobs),
         desk_([this] { loop_.Wake(); }),
-        handler_(writer_, feed_, desk_, metrics_, context.clock, config.retention, context.tracer),
+        handler_(writer_, feed_, desk_, metrics_, context.clock, context.tracer),
         loop_({options_, options_.topics.pool, {&migrations::queue()}}, handler_, context.clock),
         keeper_(options_.postgres, context.clock, config.accounting_months),
+        pruner_(options_.postgres,
+                context.clock,
+                [retention = config.retention](pqxx::transaction_base& tx) {
+                  return PruneSteps(tx, retention);
+                }),
         authority_(client_, context.clock),
         service_(options_.postgres,
                  MakePeerOptions(config),
@@ -88,6 +95,13 @@ class QueueApp final : public lifecycle::App {
         nullptr,
         context.failures));
     components_.push_back(std::make_unique<lifecycle::LoopComponent>(
+        "pruning",
+        [this](lifecycle::LoopContext& loop) {
+          return pruner_.Run([&loop](Millis time) { return loop.SleepFor(time); });
+        },
+        nullptr,
+        context.failures));
+    components_.push_back(std::make_unique<lifecycle::LoopComponent>(
         "pool loop",
         [this](lifecycle::LoopContext& loop) { return loop_.Run(loop.stop_token()); },
         [this] { return loop_.Ready(); },
@@ -112,6 +126,7 @@ class QueueApp final : public lifecycle::App {
   PoolHandler handler_;
   delivery::PartitionLoop loop_;
   AttemptKeeper keeper_;
+  postgres::Pruner pruner_;
   access::ClusterAuthority authority_;
   QueueService service_;
   rpc::Server server_;

@@ -7,6 +7,7 @@
 //                         ├─ commands: CommandDesk ─► PoolHandler ─► fluxqueue.pool
 //                         └─ who calls, and may he: ClusterAuthority ─► the API server
 //   AttemptKeeper ─► the months of queue.attempts
+//   Pruner ─► prune_store: what is old goes
 #pragma once
 
 #include <memory>

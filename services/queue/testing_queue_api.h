@@ -39,7 +39,7 @@
 #include "libs/tracing/testing_collector.h"
 #include "services/matcher/adapters/pool_handler.h"
 #include "services/queue/adapters/pool_handler.h"
-#include "services/queue/adapters/queue_store.h"
+#include "services/queue/adapters/prune_store.h"
 #include "services/queue/adapters/rpc/queue_service.h"
 #include "services/queue/config.h"
 
@@ -95,7 +95,7 @@ class Replica {
         tracer_({.endpoint = collector, .interval = Millis(10)}, registry_),
         metrics_(registry_),
         desk_([this] { loop_->Wake(); }),
-        handler_(observer_, feed_, desk_, metrics_, clock, std::chrono::hours(1), tracer_) {
+        handler_(observer_, feed_, desk_, metrics_, clock, tracer_) {
     delivery::LoopOptions own = options;
     own.address = fmt::format("127.0.0.1:{}", port_);
     loop_ = std::make_unique<delivery::PartitionLoop>(

@@ -293,8 +293,7 @@ class Stack {
   matcher::MatcherMetrics matcher_metrics_{registry_};
   queue::FactFeed feed_;
   queue::CommandDesk desk_{[] {}};
-  queue::PoolHandler queue_handler_{
-      observer_, feed_, desk_, queue_metrics_, clock_, std::chrono::hours(1), tracer_};
+  queue::PoolHandler queue_handler_{observer_, feed_, desk_, queue_metrics_, clock_, tracer_};
   matcher::PoolHandler matcher_handler_{{}, matcher_metrics_, clock_, tracer_};
   std::unique_ptr<kafka::Producer> producer_;
   std::map<std::string, uint64_t> sequences_;

@@ -1,6 +1,7 @@
 #include "services/matcher/adapters/matcher_store.h"
 
 #include "libs/postgres/array.h"
+#include "libs/postgres/pruner.h"
 #include "libs/postgres/statement.h"
 
 namespace fluxqueue::matcher {
@@ -90,11 +91,13 @@ constexpr Statement kSetForecast{"matcher_set_forecast",
 constexpr Statement kCountNodeChange{
     "matcher_count_node_change",
     "UPDATE pools SET nodes_version = nodes_version + 1 WHERE pool = $1"};
+// They are locked when they are deleted, and so are where they were found (ctid).
 constexpr Statement kPrune{
     "matcher_prune",
-    "DELETE FROM allocations WHERE (job_id, attempt, part) IN ("
-    "  SELECT job_id, attempt, part FROM allocations "
-    "  WHERE released AND released_at < now() - $1 * interval '1 millisecond' LIMIT 5000)"};
+    "DELETE FROM allocations WHERE ctid = ANY(ARRAY("
+    "  SELECT ctid FROM allocations "
+    "  WHERE released AND released_at < now() - $1 * interval '1 millisecond' "
+    "  ORDER BY released_at LIMIT $2 FOR UPDATE SKIP LOCKED))"};
 
 struct KeyArrays {
   TextArray jobs;
@@ -270,7 +273,7 @@ size_t WriteChanges(pqxx::transaction_base& tx,
 }
 
 size_t PruneReleased(pqxx::transaction_base& tx, Millis age) {
-  return Exec(tx, kPrune, age.count()).affected_rows();
+  return Exec(tx, kPrune, age.count(), postgres::Pruner::kMost).affected_rows();
 }
 
 }  // namespace fluxqueue::matcher

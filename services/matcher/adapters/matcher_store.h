@@ -22,7 +22,8 @@ size_t WriteChanges(pqxx::transaction_base& tx,
                     const matcher_core::Changes& changes,
                     bool first);
 
-// Deletes allocations that were released longer than `age` ago, a bounded number of them.
+// Deletes allocations that were released longer than `age` ago, of all pools, and returns how many:
+// a step of a postgres::Pruner. No core knows them.
 size_t PruneReleased(pqxx::transaction_base& tx, Millis age);
 
 }  // namespace fluxqueue::matcher

@@ -10,8 +10,6 @@
 namespace fluxqueue::matcher {
 namespace {
 
-constexpr std::chrono::hours kReleasedKept{24};
-constexpr std::chrono::minutes kPruneInterval{1};
 // It is a look at every node.
 constexpr std::chrono::seconds kCountInterval{10};
 
@@ -98,10 +96,6 @@ absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
     const matcher_core::Changes changes = pool.core->TakeChanges();
     if (changes.empty() && pool.persisted) continue;
     WriteChanges(tx, key.second, key.first, changes, !pool.persisted);
-  }
-  if (clock_.Monotonic() >= next_prune_) {
-    next_prune_ = clock_.Monotonic() + kPruneInterval;
-    PruneReleased(tx, kReleasedKept);
   }
   return absl::OkStatus();
 }

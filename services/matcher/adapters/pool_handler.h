@@ -72,7 +72,6 @@ class PoolHandler final : public delivery::PartitionHandler {
   std::set<PoolKey> uncounted_;
   TimePoint next_count_{};
   TimePoint tried_at_{};  // the last candidate
-  TimePoint next_prune_{};
 };
 
 }  // namespace fluxqueue::matcher

@@ -25,10 +25,22 @@ constexpr postgres::Statement kTransitions{
     "FROM unnest($1::text[]) AS w(job_id) CROSS JOIN LATERAL ("
     "  SELECT * FROM queue.job_events x WHERE x.job_id = w.job_id "
     "  ORDER BY version DESC LIMIT 100) AS e ORDER BY e.job_id, e.version"};
-constexpr postgres::Statement kRecent{
-    "queue_flux_job_recent",
-    "SELECT row FROM queue.jobs "
-    "WHERE live OR updated_ms > extract(epoch FROM now() - interval '1 hour') * 1000"};
+constexpr postgres::Statement kLive{"queue_flux_job_live", "SELECT row FROM queue.jobs WHERE live"};
+constexpr postgres::Statement kFactsOf{"queue_flux_job_facts",
+                                       "SELECT row FROM queue.jobs WHERE job_id = ANY($1::text[])"};
+
+absl::StatusOr<std::vector<events::v1::JobFact>> ToFacts(const pqxx::result& rows) {
+  std::vector<events::v1::JobFact> facts;
+  facts.reserve(rows.size());
+  for (const pqxx::row& row : rows) {
+    fluxqueue::queue::v1::JobRow job;
+    if (!job.ParseFromString(pqxx::binarystring(row[0]).str())) {
+      return Internal("a row of queue.jobs does not decode");
+    }
+    facts.push_back(std::move(*job.mutable_fact()));
+  }
+  return facts;
+}
 
 }  // namespace
 
@@ -82,17 +94,31 @@ absl::StatusOr<std::map<std::string, FluxJobDetails>> FluxJobSource::Details(
   return details;
 }
 
-absl::StatusOr<std::vector<events::v1::JobFact>> FluxJobSource::RecentFacts() {
+absl::StatusOr<std::vector<events::v1::JobFact>> ReadLiveFacts(pqxx::transaction_base& tx) {
+  return ToFacts(postgres::Exec(tx, kLive));
+}
+
+absl::StatusOr<std::vector<events::v1::JobFact>> ReadFactsOf(
+    pqxx::transaction_base& tx, const std::vector<std::string>& job_ids) {
+  postgres::TextArray ids;
+  for (const std::string& job_id : job_ids) ids.Add(job_id);
+  return ToFacts(postgres::Exec(tx, kFactsOf, ids.text()));
+}
+
+absl::StatusOr<std::vector<events::v1::JobFact>> FluxJobSource::LiveFacts() {
   std::vector<events::v1::JobFact> facts;
-  RETURN_IF_ERROR(pool_.Query([&](pqxx::transaction_base& tx) {
-    facts.clear();
-    for (const pqxx::row& row : postgres::Exec(tx, kRecent)) {
-      fluxqueue::queue::v1::JobRow job;
-      if (!job.ParseFromString(pqxx::binarystring(row[0]).str())) {
-        return Internal("a row of queue.jobs does not decode");
-      }
-      facts.push_back(std::move(*job.mutable_fact()));
-    }
+  RETURN_IF_ERROR(pool_.Query([&](pqxx::transaction_base& tx) -> absl::Status {
+    ASSIGN_OR_RETURN(facts, ReadLiveFacts(tx));
+    return absl::OkStatus();
+  }));
+  return facts;
+}
+
+absl::StatusOr<std::vector<events::v1::JobFact>> FluxJobSource::FactsOf(
+    const std::vector<std::string>& job_ids) {
+  std::vector<events::v1::JobFact> facts;
+  RETURN_IF_ERROR(pool_.Query([&](pqxx::transaction_base& tx) -> absl::Status {
+    ASSIGN_OR_RETURN(facts, ReadFactsOf(tx, job_ids));
     return absl::OkStatus();
   }));
   return facts;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <pqxx/pqxx>
+
 #include "libs/postgres/connection.h"
 #include "services/queue/domain/flux_job_view.h"
 
@@ -22,11 +24,18 @@ class FluxJobSource {
   absl::StatusOr<std::map<std::string, FluxJobDetails>> Details(
       const std::vector<events::v1::JobFact>& facts);
 
-  // The last fact of each job that has not ended, or ended within the last hour.
-  absl::StatusOr<std::vector<events::v1::JobFact>> RecentFacts();
+  // The last fact of each job that has not ended.
+  absl::StatusOr<std::vector<events::v1::JobFact>> LiveFacts();
+  // The last fact of each of the jobs that has a row.
+  absl::StatusOr<std::vector<events::v1::JobFact>> FactsOf(const std::vector<std::string>& job_ids);
 
  private:
   postgres::Pool pool_;
 };
+
+// As LiveFacts and FactsOf, in a transaction. They throw what libpqxx throws.
+absl::StatusOr<std::vector<events::v1::JobFact>> ReadLiveFacts(pqxx::transaction_base& tx);
+absl::StatusOr<std::vector<events::v1::JobFact>> ReadFactsOf(
+    pqxx::transaction_base& tx, const std::vector<std::string>& job_ids);
 
 }  // namespace fluxqueue::queue

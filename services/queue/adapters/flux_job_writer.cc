@@ -1,6 +1,7 @@
 #include "services/queue/adapters/flux_job_writer.h"
 
-#include <unordered_map>
+#include <algorithm>
+#include <iterator>
 #include <unordered_set>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "libs/base/backoff.h"
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
+#include "libs/model/job_state.h"
 
 namespace fluxqueue::queue {
 namespace {
@@ -20,14 +22,13 @@ constexpr Millis kCompareEvery{3'600'000};
 constexpr Millis kCompareAgain{1000};
 constexpr Millis kCompareAgainMost{30'000};
 
-struct Shown {
-  std::string job_id;
-  uint64_t version = 0;
-  // Where nothing owns it, so that no garbage collector deletes it.
-  std::string space;
-  std::string name;
-  std::string uid;
-};
+using Shown = ShownFluxJob;
+
+// One that was rejected may be submitted again.
+bool IsFinal(const std::string& state) {
+  const auto parsed = model::ParseJobState(state);
+  return parsed.has_value() && model::IsTerminal(*parsed) && *parsed != model::JobState::kRejected;
+}
 
 // From the object's JSON; an object that is not ours to read has version 0 and is written again.
 Shown ReadShown(std::string_view object) {
@@ -36,6 +37,7 @@ Shown ReadShown(std::string_view object) {
   if (!parsed.is_object()) return shown;
   shown.job_id = parsed.value(nlohmann::json::json_pointer("/spec/jobId"), std::string());
   shown.version = parsed.value(nlohmann::json::json_pointer("/status/version"), uint64_t{0});
+  shown.final = IsFinal(parsed.value(nlohmann::json::json_pointer("/status/state"), std::string()));
   if (parsed.contains(nlohmann::json::json_pointer("/metadata/ownerReferences/0"))) return shown;
   const auto meta = [&parsed](const char* field) {
     return parsed.value(nlohmann::json::json_pointer("/metadata") / field, std::string());
@@ -96,7 +98,8 @@ void FluxJobWriter::Changed(std::vector<JobSeen> jobs) {
 void FluxJobWriter::PoolsGained() {
   std::lock_guard lock(mutex_);
   gained_ = true;
-  compare_at_ = Millis{0};
+  // While comparisons fail, the next try is due when it is.
+  if (comparisons_failed_ == 0) compare_at_ = Millis{0};
   wake_.notify_one();
 }
 
@@ -153,24 +156,45 @@ std::vector<FluxJobWrite> FluxJobWriter::WaitForWork(const std::stop_token& stop
   return writes;
 }
 
-void FluxJobWriter::Reconcile(bool gained) {
-  std::unordered_map<std::string, uint64_t> shown;
-  std::vector<Shown> orphans;
-  const absl::StatusOr<std::vector<events::v1::JobFact>> facts = source_.RecentFacts();
-  absl::Status status = facts.status();
-  if (status.ok()) {
-    status = client_
-                 .List(kubernetes::kFluxJobs,
-                       {},
-                       [&](std::string_view object) {
-                         Shown one = ReadShown(object);
-                         shown[one.job_id] = one.version;
-                         if (!one.uid.empty()) orphans.push_back(std::move(one));
-                         return absl::OkStatus();
-                       })
-                 .status();
+absl::Status FluxJobWriter::Look(bool gained, Comparison* found) {
+  std::unordered_set<std::string> unended;
+  RETURN_IF_ERROR(client_
+                      .List(kubernetes::kFluxJobs,
+                            {},
+                            [&](std::string_view object) {
+                              Shown one = ReadShown(object);
+                              found->shown[one.job_id] = one.version;
+                              if (!one.final) unended.insert(one.job_id);
+                              if (!one.uid.empty()) found->orphans.push_back(std::move(one));
+                              return absl::OkStatus();
+                            })
+                      .status());
+  if (!gained && found->orphans.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(found->facts, source_.LiveFacts());
+  if (!gained) return absl::OkStatus();
+  for (const events::v1::JobFact& fact : found->facts) unended.erase(fact.job_id());
+  ASSIGN_OR_RETURN(std::vector<events::v1::JobFact> ended,
+                   source_.FactsOf({unended.begin(), unended.end()}));
+  std::ranges::move(ended, std::back_inserter(found->facts));
+  return absl::OkStatus();
+}
+
+// Called with mutex_ held.
+void FluxJobWriter::Observe(const Comparison& found) {
+  for (const events::v1::JobFact& fact : found.facts) {
+    const auto it = found.shown.find(fact.job_id());
+    if (it == found.shown.end() || it->second < fact.version()) {
+      planner_.Observe(fact, 0, Now());
+    } else if (!model::IsTerminal(static_cast<model::JobState>(fact.state()))) {
+      planner_.ObserveShown(fact, Now());
+    }
   }
-  if (status.ok()) DeleteEnded(orphans, *facts, client_);
+}
+
+void FluxJobWriter::Reconcile(bool gained) {
+  Comparison found;
+  absl::Status status = Look(gained, &found);
+  if (status.ok()) DeleteEnded(found.orphans, found.facts, client_);
   std::lock_guard lock(mutex_);
   if (!status.ok()) {
     status = Annotate(status, "compare FluxJobs with queue.jobs");
@@ -185,17 +209,8 @@ void FluxJobWriter::Reconcile(bool gained) {
   }
   comparisons_failed_ = 0;
   last_ = absl::OkStatus();
-  if (!gained) return;
-  for (const events::v1::JobFact& fact : *facts) {
-    const auto it = shown.find(fact.job_id());
-    const bool ended = model::IsTerminal(static_cast<model::JobState>(fact.state()));
-    if (it == shown.end() && ended) continue;  // its workload, and so its object, may well be gone
-    if (it == shown.end() || it->second < fact.version()) {
-      planner_.Observe(fact, 0, Now());
-    } else if (!ended) {
-      planner_.ObserveShown(fact, Now());
-    }
-  }
+  if (gained_) compare_at_ = Millis{0};  // others, meanwhile
+  if (gained) Observe(found);
 }
 
 void FluxJobWriter::Write(const std::vector<FluxJobWrite>& writes) {

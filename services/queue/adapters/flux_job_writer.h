@@ -6,6 +6,10 @@
 // with the objects there are, and what is missing or old is written. Nothing here is ever lost for
 // good: rows say all, the objects follow.
 //
+// A comparison reads the objects first, then the rows: of what was made in between the rows say
+// all. It asks for the jobs that live, and for those whose object does not show their end; never
+// for all that have ended.
+//
 // Changed, PoolsGained, Waiting and Moved are thread-safe and quick.
 #pragma once
 
@@ -14,6 +18,7 @@
 #include <mutex>
 #include <stop_token>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -25,6 +30,17 @@
 #include "services/queue/metrics.h"
 
 namespace fluxqueue::queue {
+
+// A FluxJob as it is in the cluster.
+struct ShownFluxJob {
+  std::string job_id;
+  uint64_t version = 0;
+  bool final = false;  // it shows an end that nothing follows
+  // Where nothing owns it, so that no garbage collector deletes it.
+  std::string space;
+  std::string name;
+  std::string uid;
+};
 
 class FluxJobWriter final : public JobObserver {
  public:
@@ -53,10 +69,20 @@ class FluxJobWriter final : public JobObserver {
     absl::Status status;
   };
 
+  // What a comparison found; of the objects the version that each job's shows, and those that
+  // nothing owns.
+  struct Comparison {
+    std::unordered_map<std::string, uint64_t> shown;
+    std::vector<ShownFluxJob> orphans;
+    std::vector<events::v1::JobFact> facts;
+  };
+
   Millis Now() const;
   // Deletes FluxJobs that nothing owns, once their jobs have ended. `gained`: and compares the
   // others with queue.jobs, as pools were.
   void Reconcile(bool gained);
+  absl::Status Look(bool gained, Comparison* found);
+  void Observe(const Comparison& found);
   std::vector<FluxJobWrite> WaitForWork(const std::stop_token& stop);
   void Write(const std::vector<FluxJobWrite>& writes);
   absl::Status WriteOne(const FluxJobWrite& write, const FluxJobDetails& details);

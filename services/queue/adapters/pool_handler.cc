@@ -5,7 +5,6 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/model/abandoned_cycle.h"
-#include "libs/scheduling/dependencies.h"
 #include "libs/tracing/trace_context.h"
 #include "services/queue/adapters/queue_store.h"
 
@@ -15,7 +14,6 @@ namespace {
 constexpr std::chrono::minutes kLongestSleep{1};
 constexpr std::chrono::seconds kTickLost{30};
 constexpr std::chrono::seconds kPositionInterval{10};
-constexpr std::chrono::minutes kPruneInterval{1};
 // It is a look at every job.
 constexpr std::chrono::seconds kCountInterval{10};
 constexpr std::chrono::seconds kLackInterval{10};
@@ -27,14 +25,12 @@ PoolHandler::PoolHandler(JobObserver& observer,
                          CommandDesk& desk,
                          QueueMetrics& metrics,
                          const Clock& clock,
-                         Millis retention,
                          tracing::Tracer& tracer)
     : observer_(observer),
       feed_(feed),
       desk_(desk),
       metrics_(metrics),
       clock_(clock),
-      retention_(retention),
       tracer_(tracer),
       commands_(
           desk, [this](const std::string& pool) { return FindPool(pool); }, metrics) {}
@@ -60,7 +56,7 @@ absl::Status PoolHandler::Load(pqxx::transaction_base& tx, int partition) {
     pools_.insert_or_assign({partition, name}, std::move(pool));
   }
   if (!pools_.empty()) desk_.Open();
-  observer_.PoolsGained();
+  gained_ = true;
   return absl::OkStatus();
 }
 
@@ -152,8 +148,6 @@ absl::Status PoolHandler::Poll(delivery::Outbox& outbox) {
 }
 
 absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
-  const bool prune = clock_.Monotonic() >= next_prune_;
-  if (prune) next_prune_ = clock_.Monotonic() + kPruneInterval;
   for (const PoolKey& key : touched_) {
     const queue_core::Changes changes = pools_.at(key).core->TakeChanges();
     try {
@@ -170,11 +164,7 @@ absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
                         "a job's id comes a second time: {}",
                         taken.what());
     }
-    if (!prune) continue;
-    PruneCycles(tx, key.second);
-    PruneEnded(tx, key.second, retention_, scheduling::kEndingsKept);
   }
-  if (prune) PruneCommands(tx);
   if (IsLackDue()) WriteLack(tx);
   return commands_.Write(tx);
 }
@@ -196,6 +186,7 @@ void PoolHandler::WriteLack(pqxx::transaction_base& tx) {
 }
 
 void PoolHandler::Commit() {
+  if (std::exchange(gained_, false)) observer_.PoolsGained();
   for (const PoolKey& key : touched_) {
     Pool& pool = pools_.at(key);
     pool.core->Commit();

@@ -40,14 +40,12 @@ namespace fluxqueue::queue {
 
 class PoolHandler final : public delivery::PartitionHandler {
  public:
-  // References must outlive the handler. `retention`: how long jobs that have ended stay in the
-  // tables.
+  // References must outlive the handler.
   PoolHandler(JobObserver& observer,
               FactFeed& feed,
               CommandDesk& desk,
               QueueMetrics& metrics,
               const Clock& clock,
-              Millis retention,
               tracing::Tracer& tracer);
 
   absl::Status Load(pqxx::transaction_base& tx, int partition) override;
@@ -94,7 +92,6 @@ class PoolHandler final : public delivery::PartitionHandler {
   CommandDesk& desk_;
   QueueMetrics& metrics_;
   const Clock& clock_;
-  const Millis retention_;
   tracing::Tracer& tracer_;
   std::map<PoolKey, Pool> pools_;
   CommandBatch commands_;
@@ -105,10 +102,12 @@ class PoolHandler final : public delivery::PartitionHandler {
   std::set<PoolKey> uncounted_;
   std::set<PoolKey> lack_unseen_;
   bool lack_written_ = false;  // by the batch under way: what is in lack_unseen_
+  // Pools were loaded, and the observer does not know it: a claim may fail after that, and is
+  // repeated. The first batch tells it, which what is in lack_unseen_ brings soon.
+  bool gained_ = false;
   TimePoint next_count_{};
   TimePoint next_lack_{};
   TimePoint next_positions_{};
-  TimePoint next_prune_{};
 };
 
 }  // namespace fluxqueue::queue

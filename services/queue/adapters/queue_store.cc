@@ -115,9 +115,6 @@ constexpr Statement kInsertCycles{
 constexpr Statement kAnswerCycles{
     "queue_answer_cycles",
     "UPDATE cycles SET answered = true WHERE pool = $1 AND cycle_id = ANY($2::bigint[])"};
-constexpr Statement kPruneCycles{"queue_prune_cycles",
-                                 "DELETE FROM cycles WHERE pool = $1 AND cycle_id <= "
-                                 "  (SELECT max(cycle_id) FROM cycles WHERE pool = $1) - 1000"};
 
 constexpr Statement kFindJobs{"queue_find_jobs",
                               "SELECT job_id FROM jobs WHERE job_id = ANY($1::text[])"};
@@ -125,19 +122,6 @@ constexpr Statement kInsertCommands{
     "queue_insert_commands",
     "INSERT INTO commands (client_id, job_id) SELECT * FROM unnest($1::text[], $2::text[]) "
     "ON CONFLICT (client_id) DO NOTHING RETURNING client_id"};
-constexpr Statement kPruneEnded{
-    "queue_prune_ended",
-    "WITH old AS ("
-    "  SELECT job_id FROM jobs WHERE pool = $1 AND ending > 0 AND ending <= $2 "
-    "  AND updated_ms < extract(epoch FROM now()) * 1000 - $3 ORDER BY ending LIMIT 5000), "
-    "events AS (DELETE FROM job_events WHERE job_id IN (SELECT job_id FROM old)), "
-    "told AS (DELETE FROM promises WHERE job_id IN (SELECT job_id FROM old)) "
-    "DELETE FROM jobs WHERE job_id IN (SELECT job_id FROM old)"};
-constexpr Statement kLastEnding{
-    "queue_last_ending",
-    "SELECT coalesce(max(ending), 0) FROM jobs WHERE pool = $1 AND ending > 0"};
-constexpr Statement kPruneCommands{
-    "queue_prune_commands", "DELETE FROM commands WHERE accepted < now() - interval '1 day'"};
 
 std::string Bytes(const pqxx::field& field) {
   return pqxx::binarystring(field).str();
@@ -404,21 +388,6 @@ std::vector<std::string> InsertCommands(pqxx::transaction_base& tx,
     if (!inserted.contains(command.client_id)) known.push_back(command.client_id);
   }
   return known;
-}
-
-size_t PruneCommands(pqxx::transaction_base& tx) {
-  return Exec(tx, kPruneCommands).affected_rows();
-}
-
-size_t PruneEnded(pqxx::transaction_base& tx, const std::string& pool, Millis age, uint64_t kept) {
-  const auto last = Exec(tx, kLastEnding, pool)[0][0].as<int64_t>();
-  const int64_t through = last - static_cast<int64_t>(kept);
-  if (through <= 0) return 0;
-  return Exec(tx, kPruneEnded, pool, through, age.count()).affected_rows();
-}
-
-size_t PruneCycles(pqxx::transaction_base& tx, const std::string& pool) {
-  return Exec(tx, kPruneCycles, pool).affected_rows();
 }
 
 }  // namespace fluxqueue::queue

@@ -41,14 +41,4 @@ std::vector<std::string> FindJobs(pqxx::transaction_base& tx,
 std::vector<std::string> InsertCommands(pqxx::transaction_base& tx,
                                         const std::vector<AcceptedCommand>& commands);
 
-// Forgets commands that were accepted more than a day ago.
-size_t PruneCommands(pqxx::transaction_base& tx);
-
-// Forgets jobs of a pool that ended longer ago than `age`, with their events; the last `kept` that
-// have ended stay, as others may depend on them. A few thousand at a time.
-size_t PruneEnded(pqxx::transaction_base& tx, const std::string& pool, Millis age, uint64_t kept);
-
-// Forgets all but the last thousand cycles of a pool.
-size_t PruneCycles(pqxx::transaction_base& tx, const std::string& pool);
-
 }  // namespace fluxqueue::queue

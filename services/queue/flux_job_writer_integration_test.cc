@@ -1,0 +1,206 @@
+// FluxJobs compared with the rows of a real Postgres; the API server is played here.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "fluxqueue/queue/v1/rows.pb.h"
+
+#include "libs/base/check.h"
+#include "libs/base/status_macros.h"
+#include "libs/delivery/prepare.h"
+#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/testing_scripted_api.h"
+#include "libs/metrics/metrics.h"
+#include "libs/model/job_state.h"
+#include "libs/postgres/connection.h"
+#include "libs/postgres/migrations.h"
+#include "libs/postgres/statement.h"
+#include "libs/testing/mini_postgres.h"
+#include "services/queue/adapters/flux_job_source.h"
+#include "services/queue/adapters/flux_job_writer.h"
+
+#include "matcher_migrations.h"
+#include "queue_migrations.h"
+
+namespace fluxqueue::queue {
+namespace {
+
+using model::JobState;
+using ::testing::ElementsAre;
+
+// Of a year ago.
+constexpr postgres::Statement kInsertJob{
+    "test_insert_job",
+    "INSERT INTO queue.jobs (job_id, pool, queue, namespace, name, kind, state, version, attempt, "
+    "  reason, message, slots, priority, created_ms, start_ms, updated_ms, placement_hash, row) "
+    "VALUES ($1, 'main', 'default', 'team', $1, 'Job', $2, $3, 1, '', '', 1, 0, 0, 0, 0, 0, $4)"};
+
+class FluxJobWriterTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { postgres_ = new testing::MiniPostgres; }
+  static void TearDownTestSuite() { delete std::exchange(postgres_, nullptr); }
+
+  FluxJobWriterTest() : connection_(Database("queue")) {
+    Must(connection_.Transact([](pqxx::transaction_base& tx) {
+      tx.exec("DROP SCHEMA IF EXISTS queue CASCADE; DROP SCHEMA IF EXISTS matcher CASCADE");
+      return absl::OkStatus();
+    }));
+    Must(postgres::Migrate(connection_, "queue", {&delivery::Migrations(), &migrations::queue()}));
+    postgres::Connection matcher(Database("matcher"));
+    Must(postgres::Migrate(matcher, "matcher", {&migrations::matcher()}));
+  }
+
+  static postgres::Options Database(const std::string& schema) {
+    return {.dsn = postgres_->dsn(), .application = "test", .schema = schema};
+  }
+  static void Must(const absl::Status& status) { CHECK(status.ok(), "{}", Message(status)); }
+
+  void Row(const std::string& id, JobState state, uint64_t version) {
+    v1::JobRow row;
+    events::v1::JobFact& fact = *row.mutable_fact();
+    fact.set_job_id(id);
+    fact.set_pool("main");
+    fact.set_version(version);
+    fact.set_attempt(1);
+    fact.set_state(static_cast<events::v1::JobState>(state));
+    fact.mutable_workload()->set_kind("Job");
+    fact.mutable_workload()->set_namespace_("team");
+    fact.mutable_workload()->set_name(id);
+    fact.mutable_workload()->set_uid(id);
+    Must(connection_.Transact([&](pqxx::transaction_base& tx) {
+      postgres::Exec(tx,
+                     kInsertJob,
+                     id,
+                     std::string(model::Name(state)),
+                     static_cast<int64_t>(version),
+                     pqxx::binarystring(row.SerializeAsString()));
+      return absl::OkStatus();
+    }));
+  }
+  // REQUIRES: the writer does not run.
+  void Shown(const std::string& id, JobState state, uint64_t version) {
+    const nlohmann::json object = {
+        {"metadata",
+         {{"name", "job-" + id},
+          {"namespace", "team"},
+          {"uid", "object-" + id},
+          {"resourceVersion", "1"},
+          {"ownerReferences", nlohmann::json::array({nlohmann::json::object({{"uid", id}})})}}},
+        {"spec", {{"jobId", id}}},
+        {"status", {{"version", version}, {"state", model::Name(state)}}}};
+    shown_["job-" + id] = object.dump();
+  }
+
+  http::Response Answer(const http::Request& request) {
+    const std::string name = request.path.substr(request.path.rfind('/') + 1);
+    if (request.path.find("/fluxjobs") == std::string::npos) return {.body = "{}"};
+    if (request.method == "GET" && name == "fluxjobs") return List();
+    const std::lock_guard lock(mutex_);
+    if (request.method == "GET") return {.body = shown_.at(name)};
+    if (request.method == "PATCH") {
+      api_.Note("patch " + name);
+      return {.body = shown_.at(name)};
+    }
+    const std::string made = nlohmann::json::parse(request.body)["metadata"]["name"];
+    if (shown_.contains(made)) return {.status = 409, .body = R"({"reason": "AlreadyExists"})"};
+    shown_[made] = request.body;
+    api_.Note("create " + made);
+    return {.status = 201, .body = request.body};
+  }
+  http::Response List() {
+    ++lists_;
+    if (down_) return {.status = 503, .body = "down"};
+    const std::lock_guard lock(mutex_);
+    std::string items;
+    for (const auto& [name, object] : shown_) items += (items.empty() ? "" : ",") + object;
+    return {.body = kubernetes::scripted::List(1, items)};
+  }
+
+  void Start() {
+    thread_ = std::jthread([this](const std::stop_token& stop) { Must(writer_.Run(stop)); });
+  }
+  template <typename Condition>
+  static void WaitFor(const Condition& condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!condition() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(Millis(5));
+    }
+    EXPECT_TRUE(condition());
+  }
+
+  static testing::MiniPostgres* postgres_;
+  postgres::Connection connection_;
+  std::mutex mutex_;
+  std::map<std::string, std::string> shown_;
+  std::atomic<int> lists_ = 0;
+  std::atomic<bool> down_ = false;
+  kubernetes::scripted::NotedApi api_{[this](const http::Request& r) { return Answer(r); }};
+  kubernetes::Client client_{api_.config()};
+  metrics::Registry registry_;
+  QueueMetrics metrics_{registry_};
+  FluxJobSource source_{Database("queue")};
+  FakeClock clock_;
+  FluxJobWriter writer_{client_, source_, metrics_, clock_, FluxJobTimes{.first_delay = Millis(0)}};
+  std::jthread thread_;
+};
+
+testing::MiniPostgres* FluxJobWriterTest::postgres_ = nullptr;
+
+// However long ago it ended.
+TEST_F(FluxJobWriterTest, WhatIsMissingOrOldIsWrittenWhenPoolsAreGained) {
+  Row("new", JobState::kRunning, 3);
+  Row("moved", JobState::kRunning, 3);
+  Shown("moved", JobState::kPending, 1);
+  Row("as-shown", JobState::kRunning, 3);
+  Shown("as-shown", JobState::kRunning, 3);
+  Row("ended", JobState::kSucceeded, 4);
+  Shown("ended", JobState::kRunning, 3);
+  Row("ended-as-shown", JobState::kSucceeded, 4);
+  Shown("ended-as-shown", JobState::kSucceeded, 4);
+  Row("went-on", JobState::kSucceeded, 9);
+  Shown("went-on", JobState::kRejected, 2);
+  Row("ended-and-gone", JobState::kFailed, 4);
+  Shown("forgotten", JobState::kRunning, 3);  // it has no row any more
+  writer_.PoolsGained();
+  Start();
+  api_.WaitFor(4);
+  thread_ = {};
+  std::vector<std::string> acts = api_.WaitFor(4);
+  std::sort(acts.begin(), acts.end());
+  EXPECT_THAT(
+      acts,
+      ElementsAre("create job-new", "patch job-ended", "patch job-moved", "patch job-went-on"));
+}
+
+TEST_F(FluxJobWriterTest, AComparisonThatFailsIsTriedAgainWhenItsTimeHasCome) {
+  Row("new", JobState::kRunning, 1);
+  down_ = true;
+  writer_.PoolsGained();
+  Start();
+  WaitFor([&] { return !writer_.Ready().ok(); });
+  EXPECT_EQ(lists_, 1);
+  // Pools that are gained meanwhile are no reason to hurry.
+  for (int i = 0; i < 20; ++i) {
+    writer_.PoolsGained();
+    std::this_thread::sleep_for(Millis(5));
+  }
+  EXPECT_EQ(lists_, 1);
+  down_ = false;
+  clock_.Advance(Millis(1000));
+  WaitFor([&] { return writer_.Ready().ok(); });
+  EXPECT_THAT(api_.WaitFor(1), ElementsAre("create job-new"));
+}
+
+}  // namespace
+}  // namespace fluxqueue::queue
