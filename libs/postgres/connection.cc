@@ -1,17 +1,88 @@
 #include "libs/postgres/connection.h"
 
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
+#include <libpq-events.h>
+#include <libpq-fe.h>
+
 #include "libs/base/status_macros.h"
+#include "libs/postgres/answer_watch.h"
 #include "libs/postgres/dsn.h"
 
 namespace fluxqueue::postgres {
+namespace {
 
-// The handler keeps the server's notices away from stderr; it must go before its connection does.
+// A little more than for what a server that is there needs at most: it ends a statement, and a
+// transaction that waits for the next one, by its own timeouts.
+constexpr Millis kGrace{5000};
+
+Millis PatienceOf(const Limits& limits) {
+  if (limits.answer_timeout > Millis{0}) return limits.answer_timeout;
+  return limits.statement_timeout + limits.idle_in_transaction_timeout + kGrace;
+}
+
+Millis PatienceOf(const Options& options) {
+  return PatienceOf(Limits{.statement_timeout = options.statement_timeout,
+                           .idle_in_transaction_timeout = options.idle_in_transaction_timeout});
+}
+
+absl::Status InTransaction(pqxx::connection_base& connection, const Work& work) {
+  pqxx::work tx(connection);
+  RETURN_IF_ERROR(work(tx));
+  tx.commit();
+  return absl::OkStatus();
+}
+
+// Connects at once, and has each answer of the server noted.
+class WatchedPolicy final : public pqxx::connect_direct {
+ public:
+  WatchedPolicy(const std::string& dsn, AnswerWatch& watch)
+      : pqxx::connect_direct(dsn), watch_(watch) {}
+
+  // libpqxx calls it again once it is connected.
+  handle do_startconnect(handle known) override {
+    if (known != nullptr) return known;
+    handle made = pqxx::connect_direct::do_startconnect(nullptr);
+    try {
+      if (PQregisterEventProc(made, &OnEvent, "fluxqueue", &watch_) == 0) throw std::bad_alloc();
+      watch_.Guard(PQsocket(made));
+    } catch (...) {
+      do_disconnect(made);
+      throw;
+    }
+    return made;
+  }
+
+ private:
+  static int OnEvent(PGEventId event, void* /*info*/, void* watch) {
+    if (event == PGEVT_RESULTCREATE) static_cast<AnswerWatch*>(watch)->Answered();
+    return 1;
+  }
+
+  AnswerWatch& watch_;
+};
+
+// What pqxx::connection is, with a policy of ours.
+class PolicyConnection final : public pqxx::connection_base {
+ public:
+  explicit PolicyConnection(pqxx::connectionpolicy& policy) : pqxx::connection_base(policy) {
+    init();
+  }
+  ~PolicyConnection() { close(); }
+  PolicyConnection(const PolicyConnection&) = delete;
+  PolicyConnection& operator=(const PolicyConnection&) = delete;
+};
+
+}  // namespace
+
+// The handler keeps the server's notices away from stderr; it must go before its connection does,
+// which tells the watch to its end.
 struct Connection::Session {
-  explicit Session(const std::string& dsn) : connection(dsn), quiet(connection) {
+  Session(const std::string& dsn, Millis patience)
+      : watch(patience), policy(dsn, watch), connection(policy), quiet(connection) {
     // A connection made anew by libpqxx behind our back would have none of our settings.
     // (Deprecated because libpqxx 7 never does it.)
 #pragma GCC diagnostic push
@@ -20,7 +91,9 @@ struct Connection::Session {
 #pragma GCC diagnostic pop
   }
 
-  pqxx::connection connection;
+  AnswerWatch watch;
+  WatchedPolicy policy;
+  PolicyConnection connection;
   pqxx::quiet_errorhandler quiet;
 };
 
@@ -36,8 +109,10 @@ void Connection::Close() {
 absl::Status Connection::Open() {
   RETURN_IF_ERROR(CheckDsn(options_.dsn));
   try {
-    auto session = std::make_unique<Session>(DsnToConnect(options_.dsn, options_.connect_timeout));
-    pqxx::connection& connection = session->connection;
+    auto session = std::make_unique<Session>(DsnToConnect(options_.dsn, options_.connect_timeout),
+                                             PatienceOf(options_));
+    const AnswerWatch::Call call(session->watch);
+    pqxx::connection_base& connection = session->connection;
     pqxx::nontransaction tx(connection);
     std::string settings = fmt::format(
         "SET application_name = {}; SET statement_timeout = {}; SET lock_timeout = {}; "
@@ -62,44 +137,45 @@ absl::Status Connection::Open() {
   }
 }
 
-absl::Status Connection::Run(const std::function<absl::Status(pqxx::connection&)>& body) {
+absl::Status Connection::Run(Millis patience,
+                             const std::function<absl::Status(pqxx::connection_base&)>& body) {
   if (session_ == nullptr) RETURN_IF_ERROR(Open());
   absl::Status status;
   try {
+    const AnswerWatch::Call call(session_->watch, patience);
     status = body(session_->connection);
   } catch (const std::exception& error) {
     status = FromException(error, server_);
   }
-  if (!status.ok() && !session_->connection.is_open()) {
-    session_.reset();
-    // Whatever libpqxx called it: with the connection gone, the next try gets a new one.
-    if (absl::IsInternal(status)) status = Unavailable("{}", Message(status));
-  }
-  return status;
+  const bool silent = session_->watch.gave_up();
+  if (!silent && (status.ok() || session_->connection.is_open())) return status;
+  session_.reset();
+  // Whatever libpqxx called it: with the connection gone, the next try gets a new one.
+  if (absl::IsInternal(status)) status = Unavailable("{}", Message(status));
+  if (!silent) return status;
+  return Annotate(status, fmt::format("no answer for {} s", patience.count() / 1000));
 }
 
 absl::Status Connection::Transact(const Work& work) {
-  return Run([&](pqxx::connection& connection) -> absl::Status {
-    pqxx::work tx(connection);
-    RETURN_IF_ERROR(work(tx));
-    tx.commit();
-    return absl::OkStatus();
-  });
+  return Run(PatienceOf(options_),
+             [&](pqxx::connection_base& connection) { return InTransaction(connection, work); });
 }
 
 absl::Status Connection::Transact(const Limits& limits, const Work& work) {
-  return Transact([&](pqxx::transaction_base& tx) {
-    tx.exec(
-        fmt::format("SET LOCAL statement_timeout = {}; "
-                    "SET LOCAL idle_in_transaction_session_timeout = {}",
-                    limits.statement_timeout.count(),
-                    limits.idle_in_transaction_timeout.count()));
-    return work(tx);
+  return Run(PatienceOf(limits), [&](pqxx::connection_base& connection) {
+    return InTransaction(connection, [&](pqxx::transaction_base& tx) {
+      tx.exec(
+          fmt::format("SET LOCAL statement_timeout = {}; "
+                      "SET LOCAL idle_in_transaction_session_timeout = {}",
+                      limits.statement_timeout.count(),
+                      limits.idle_in_transaction_timeout.count()));
+      return work(tx);
+    });
   });
 }
 
 absl::Status Connection::Query(const Work& work) {
-  return Run([&](pqxx::connection& connection) -> absl::Status {
+  return Run(PatienceOf(options_), [&](pqxx::connection_base& connection) -> absl::Status {
     pqxx::nontransaction tx(connection);
     return work(tx);
   });

@@ -8,6 +8,11 @@
 //
 // The connection is opened when it is first needed and again after it broke, never within a
 // transaction. Names without a schema mean the one in the options.
+//
+// No call waits for ever: a server that has answered no statement for longer than its own timeouts
+// (statement, idle in a transaction) allow is given up like one that has closed the connection
+// (answer_watch.h). During COMMIT that leaves the outcome unknown. So nothing may lift these by SQL
+// alone: see Limits.
 #pragma once
 
 #include <condition_variable>
@@ -45,6 +50,8 @@ struct Options {
   std::string schema;       // search_path
   Plans plans = Plans::kAnew;
   Millis connect_timeout{5000};
+  // 0, which is none to Postgres, is not to be used: how long we wait for an answer follows from
+  // it.
   Millis statement_timeout{30000};
   Millis lock_timeout{5000};
   // The server ends a transaction whose client has gone silent, so that it does not hold our locks
@@ -56,6 +63,8 @@ struct Options {
 struct Limits {
   Millis statement_timeout;
   Millis idle_in_transaction_timeout;
+  // How long an answer is waited for; 0: a little longer than the two allow.
+  Millis answer_timeout{0};
 };
 
 // Throws pqxx exceptions or returns a status; both roll the transaction back.
@@ -86,7 +95,9 @@ class Connection {
 
   absl::Status Open();
   // Opens if need be, runs `body`, turns exceptions into statuses, drops a connection that broke.
-  absl::Status Run(const std::function<absl::Status(pqxx::connection&)>& body);
+  // `patience`: with each answer.
+  absl::Status Run(Millis patience,
+                   const std::function<absl::Status(pqxx::connection_base&)>& body);
 
   const Options options_;
   const std::string server_;  // for messages: host, port, database and user; no password

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <libpq-fe.h>
@@ -138,18 +139,16 @@ absl::Status CheckDsn(const std::string& dsn) {
 }
 
 std::string DsnToConnect(const std::string& dsn, Millis connect) {
-  const auto seconds = std::max<int64_t>(1, connect.count() / 1000);
-  std::string tls = TlsMode(dsn);
-  if (IsUri(dsn)) {
-    if (!tls.empty()) tls = "&sslmode=" + tls;
-    return fmt::format("{}{}connect_timeout={}&tcp_user_timeout=15000{}",
-                       dsn,
-                       dsn.find('?') == std::string::npos ? '?' : '&',
-                       seconds,
-                       tls);
-  }
-  if (!tls.empty()) tls = " sslmode=" + tls;
-  return fmt::format("{} connect_timeout={} tcp_user_timeout=15000{}", dsn, seconds, tls);
+  std::vector<std::string> more = {
+      fmt::format("connect_timeout={}", std::max<int64_t>(1, connect.count() / 1000)),
+      "tcp_user_timeout=15000",
+      "keepalives_idle=10",
+      "keepalives_interval=5",
+      "keepalives_count=3"};
+  if (const std::string tls = TlsMode(dsn); !tls.empty()) more.push_back("sslmode=" + tls);
+  if (!IsUri(dsn)) return fmt::format("{} {}", dsn, fmt::join(more, " "));
+  return fmt::format(
+      "{}{}{}", dsn, dsn.find('?') == std::string::npos ? '?' : '&', fmt::join(more, "&"));
 }
 
 absl::Status Ping(const std::string& dsn, Millis patience) {

@@ -25,8 +25,9 @@ std::string TlsMode(const std::string& dsn);
 // that goes on without TLS when the server offers none, so also when somebody in between says so.
 absl::Status CheckDsn(const std::string& dsn);
 
-// The DSN with TlsMode, and with limits of its own: a server that has vanished must not hold us for
-// the kernel's quarter of an hour. `connect` is rounded down to seconds; 1 is the least.
+// The DSN with TlsMode, and with limits of its own: a host that has vanished must not hold us for
+// the kernel's quarter of an hour, nor, where it has acknowledged all that we sent, for two hours.
+// `connect` is rounded down to seconds; 1 is the least.
 std::string DsnToConnect(const std::string& dsn, Millis connect);
 
 // Whether a server answers there at all: OK also from one that still starts, or would not let us

@@ -1,5 +1,6 @@
 #include "libs/postgres/migrations.h"
 
+#include <chrono>
 #include <string>
 
 #include "libs/base/log.h"
@@ -11,6 +12,9 @@ namespace {
 
 // Who was first has committed by then, or has failed and left it to the next.
 constexpr int kMostRaces = 10;
+// A file whose index takes long lifts its statements' time limit; a server that has vanished
+// meanwhile is left to TCP.
+constexpr Millis kPatience = std::chrono::hours(24);
 
 // Applies one file if it is not recorded yet.
 absl::Status Apply(pqxx::transaction_base& tx,
@@ -79,7 +83,11 @@ absl::Status MakeSchema(pqxx::transaction_base& tx, const std::string& schema) {
 absl::Status TryMigrate(Connection& connection,
                         const std::string& schema,
                         const std::vector<const MigrationSet*>& sets) {
-  return connection.Transact([&](pqxx::transaction_base& tx) -> absl::Status {
+  const Limits limits{
+      .statement_timeout = connection.options().statement_timeout,
+      .idle_in_transaction_timeout = connection.options().idle_in_transaction_timeout,
+      .answer_timeout = kPatience};
+  return connection.Transact(limits, [&](pqxx::transaction_base& tx) -> absl::Status {
     RETURN_IF_ERROR(MakeSchema(tx, schema));
     tx.exec("SET LOCAL search_path = " + tx.quote_name(schema));
     tx.exec(

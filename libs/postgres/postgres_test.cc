@@ -131,6 +131,17 @@ TEST(DsnTest, AnotherMachineIsAskedForItsCertificate) {
   EXPECT_EQ(TlsMode("postgresql://u@db/d?sslmode=disable"), "disable");
 }
 
+// Also one that has acknowledged all that it was sent.
+TEST(DsnTest, AHostThatVanishesIsNoticed) {
+  for (const char* dsn :
+       {"host=db", "postgresql://u@db/d", "postgresql://u@db/d?sslmode=require"}) {
+    const std::string connects = DsnToConnect(dsn, Millis(2000));
+    EXPECT_THAT(connects, HasSubstr("tcp_user_timeout=15000")) << dsn;
+    EXPECT_THAT(connects, HasSubstr("keepalives_idle=10")) << dsn;
+    EXPECT_TRUE(CheckDsn(connects).ok()) << connects;
+  }
+}
+
 TEST(DsnTest, TlsThatMayBeLeftOutIsRefused) {
   for (const char* dsn :
        {"host=db sslmode=prefer", "postgresql://u@db/d?sslmode=allow", "sslmode=prefer"}) {
