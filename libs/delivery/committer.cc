@@ -16,8 +16,9 @@ using std::chrono::microseconds;
 
 namespace {
 
-postgres::Options KeptPlans(postgres::Options options) {
+postgres::Options OwnOptions(postgres::Options options, Progress& progress) {
   options.plans = postgres::Plans::kKept;
+  options.answered = [&progress] { progress.Step(); };
   return options;
 }
 
@@ -27,13 +28,15 @@ Committer::Committer(const LoopOptions& options,
                      const Clock& clock,
                      Stats& stats,
                      Readiness& ready,
+                     Progress& progress,
                      FaultInjector* faults)
     : options_(options),
       clock_(clock),
       stats_(stats),
       ready_(ready),
+      progress_(progress),
       faults_(faults),
-      connection_(KeptPlans(options.postgres)),
+      connection_(OwnOptions(options.postgres, progress)),
       publisher_(options, clock, stats),
       stamper_(options.service, options.topics, options.max_clock_lead) {}
 
@@ -93,6 +96,7 @@ absl::Status Committer::Settle(BatchGuard& guard, const absl::Status& cause, std
       return MakeStatus(absl::StatusCode::kCancelled, "stopped in doubt: {}", Message(cause));
     }
     ready_.Set(status);
+    progress_.Step();
     Pause(backoff.Next(), stop);
   }
 }

@@ -17,6 +17,7 @@
 #include "libs/delivery/ledger.h"
 #include "libs/delivery/options.h"
 #include "libs/delivery/pacer.h"
+#include "libs/delivery/progress.h"
 #include "libs/delivery/publisher.h"
 #include "libs/delivery/stamper.h"
 #include "libs/delivery/stats.h"
@@ -80,6 +81,7 @@ class Committer {
             const Clock& clock,
             Stats& stats,
             Readiness& ready,
+            Progress& progress,
             FaultInjector* faults);
 
   // Commits and publishes; calls handler->Write and Commit (nullptr: a batch without rows of the
@@ -106,6 +108,7 @@ class Committer {
   const Clock& clock_;
   Stats& stats_;
   Readiness& ready_;
+  Progress& progress_;
   FaultInjector* faults_;
   postgres::Connection connection_;
   Publisher publisher_;

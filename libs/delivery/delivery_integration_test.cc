@@ -195,12 +195,12 @@ class Counter : public PartitionHandler {
   std::vector<Row> rows_;
 };
 
-// Reads the first partition for so long, and then thinks about it for so long.
+// Reads the first partition for so long, and then thinks about it for so long; so many times.
 class SlowCounter final : public Counter {
  public:
-  explicit SlowCounter(Millis time) : time_(time) {}
+  explicit SlowCounter(Millis time, int times = 1) : time_(time), times_(times) {}
   absl::Status Load(pqxx::transaction_base& tx, int partition) override {
-    if (partition == 0) {
+    for (int i = 0; partition == 0 && i < times_; ++i) {
       tx.exec(fmt::format("SELECT pg_sleep({})", static_cast<double>(time_.count()) / 1000));
       std::this_thread::sleep_for(time_);
     }
@@ -209,6 +209,7 @@ class SlowCounter final : public Counter {
 
  private:
   const Millis time_;
+  const int times_;
 };
 
 // ---- faults
@@ -531,6 +532,68 @@ TEST_F(DeliveryTest, WithoutPartitionsTheHandlerIsIdle) {
   auto feeder = StartFeeder("f", 100);
   EXPECT_TRUE(Eventually([&] { return counter->handler().idle() > before; }));
   ExpectSeenExactly(1200);
+}
+
+// A loop that hangs says nothing itself: not alive is what is left to see of it.
+TEST_F(DeliveryTest, WhoHangsIsNotAlive) {
+  Todo(0, 100);
+  LoopOptions options = Options("counter", "c");
+  options.step_limit = Millis{5000};
+  auto owned = std::make_unique<Freezer>(1);
+  Freezer& freezer = *owned;
+  RunningCounter counter(PartitionLoop::Options{options, options.topics.pool},
+                         std::make_unique<Counter>(),
+                         std::move(owned));
+  LoopOptions lease = Options("feeder", "f");
+  lease.step_limit = options.step_limit;
+  auto second = std::make_unique<Freezer>(4);
+  Freezer& frozen_feeder = *second;
+  RunningFeeder feeder(
+      ShardLoop::Options{lease, "watch"}, std::make_unique<Feeder>(10), std::move(second));
+  EXPECT_TRUE(frozen_feeder.WaitFrozen());
+  EXPECT_TRUE(freezer.WaitFrozen());
+  EXPECT_TRUE(Eventually([&] { return !counter.loop().Alive().ok(); }));
+  EXPECT_TRUE(Eventually([&] { return !feeder.loop().Alive().ok(); }));
+  EXPECT_THAT(Message(counter.loop().Alive()), HasSubstr("it hangs"));
+  freezer.Release();
+  frozen_feeder.Release();
+  EXPECT_TRUE(Eventually([&] { return counter.loop().Alive().ok(); }));
+  EXPECT_TRUE(Eventually([&] { return feeder.loop().Alive().ok(); }));
+  ExpectSeenExactly(100);
+}
+
+// A database that is away is waited for, for as long as it takes.
+TEST_F(DeliveryTest, WhoWaitsIsAlive) {
+  Todo(0, 100);
+  LoopOptions options = Options("counter", "c");
+  options.step_limit = Millis{5000};
+  RunningCounter counter(
+      PartitionLoop::Options{options, options.topics.pool}, std::make_unique<Counter>(), nullptr);
+  EXPECT_TRUE(Eventually([&] { return counter.stats().held == 12; }));
+  mini_postgres->Stop();
+  const auto until = std::chrono::steady_clock::now() + 2 * options.step_limit;
+  while (std::chrono::steady_clock::now() < until) {
+    EXPECT_TRUE(counter.loop().Alive().ok()) << counter.loop().Alive();
+    std::this_thread::sleep_for(Millis{100});
+  }
+  mini_postgres->Start();
+  auto feeder = StartFeeder("f", 10);
+  ExpectSeenExactly(100);
+}
+
+// So it is with who has much to read: each answer is a step, the whole may take longer.
+TEST_F(DeliveryTest, WhoTakesALargePartitionIsAlive) {
+  LoopOptions options = Options("counter", "c");
+  options.step_limit = Millis{4000};
+  RunningCounter counter(PartitionLoop::Options{options, options.topics.pool},
+                         std::make_unique<SlowCounter>(Millis{1000}, /*times=*/5),
+                         nullptr);
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_TRUE(Eventually([&] {
+    EXPECT_TRUE(counter.loop().Alive().ok()) << counter.loop().Alive();
+    return counter.loop().Ready().ok();
+  })) << counter.loop().Ready();
+  EXPECT_GT(std::chrono::steady_clock::now() - begun, 2 * options.step_limit);
 }
 
 // A frozen replica loses its lease; what it wakes up with is not committed.

@@ -13,6 +13,7 @@
 #include "libs/delivery/incarnation.h"
 #include "libs/delivery/outbox_tracker.h"
 #include "libs/delivery/pacer.h"
+#include "libs/delivery/progress.h"
 #include "libs/delivery/stamper.h"
 #include "libs/delivery/stream_filter.h"
 #include "libs/delivery/wire.h"
@@ -208,6 +209,20 @@ TEST(PacerTest, NoCommitIsPutOffForLong) {
     EXPECT_EQ(pacer.NextAt(), now + Pacer::kLongest);
   }
   EXPECT_LE(pacer.NextAt(), now + 1s);
+}
+
+TEST(ProgressTest, WhoDoesNotGetOnHangs) {
+  FakeClock clock;
+  Progress progress(clock, Millis(60'000));
+  clock.Advance(Millis(600'000));
+  EXPECT_TRUE(progress.Check().ok()) << "it has not begun";
+  progress.Step();
+  clock.Advance(Millis(60'000));
+  EXPECT_TRUE(progress.Check().ok());
+  clock.Advance(Millis(12'000));
+  EXPECT_EQ(Message(progress.Check()), "has not got on for 72 s: it hangs");
+  progress.Step();
+  EXPECT_TRUE(progress.Check().ok());
 }
 
 OutboxRow Row(const std::string& stream, int partition, uint64_t last_seq, size_t count) {

@@ -1,6 +1,7 @@
 // What both loops are told.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -33,6 +34,9 @@ struct LoopOptions {
   // How far a broker's clock may be ahead of ours before it is not believed. Messages that Kafka
   // takes later than this after they were said count as of then.
   Millis max_clock_lead{60'000};
+  // A loop that does not get on for so long hangs (Alive). So long Kafka's group waits for a poll
+  // (max.poll.interval.ms).
+  Millis step_limit{std::chrono::minutes(5)};
   // Messages in one batch.
   size_t max_batch = 1000;
   // Between two tries while something is away.

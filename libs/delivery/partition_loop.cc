@@ -39,7 +39,8 @@ class PartitionLoop::Impl {
         handler_(handler),
         clock_(clock),
         ready_(NotJoined()),
-        committer_(options_.loop, clock, stats_, ready_, faults),
+        progress_(clock, options_.loop.step_limit),
+        committer_(options_.loop, clock, stats_, ready_, progress_, faults),
         table_(options_.topic),
         folder_(options_.topic, options_.loop.keys.get(), handler, faults),
         holder_({.options = options_.loop,
@@ -54,13 +55,15 @@ class PartitionLoop::Impl {
                  .committer = committer_,
                  .table = table_,
                  .folder = folder_,
-                 .stats = stats_}),
+                 .stats = stats_,
+                 .progress = progress_}),
         backoff_(options_.loop.retry_min, options_.loop.retry_max) {}
 
   absl::Status Run(std::stop_token stop);
   absl::Status Prepare(std::stop_token stop);
   void Wake();
   absl::Status Ready() const { return ready_.Get(); }
+  absl::Status Alive() const { return progress_.Check(); }
   const Stats& stats() const { return stats_; }
 
  private:
@@ -101,6 +104,7 @@ class PartitionLoop::Impl {
   const Clock& clock_;
   Stats stats_;
   Readiness ready_;
+  Progress progress_;
   Committer committer_;
   PartitionTable table_;
   MessageFolder folder_;
@@ -132,6 +136,7 @@ absl::Status PartitionLoop::Impl::Run(std::stop_token stop) {
   RETURN_IF_ERROR(prepared);
   ready_.Set(NotJoined());
   while (!stop.stop_requested()) {
+    progress_.Step();
     const absl::Status status = RunOnce(stop);
     if (status.ok()) continue;
     if (absl::IsCancelled(status)) break;
@@ -390,6 +395,9 @@ void PartitionLoop::Wake() {
 }
 absl::Status PartitionLoop::Ready() const {
   return impl_->Ready();
+}
+absl::Status PartitionLoop::Alive() const {
+  return impl_->Alive();
 }
 const Stats& PartitionLoop::stats() const {
   return impl_->stats();

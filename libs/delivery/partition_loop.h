@@ -62,6 +62,9 @@ class PartitionLoop {
   // Thread-safe: OK when the group was joined and the last batch went through; else what is in the
   // way.
   absl::Status Ready() const;
+  // Thread-safe: OK while the loop gets on, also where it waits for what is away; else it hangs,
+  // and only a new process mends that.
+  absl::Status Alive() const;
   const Stats& stats() const;
 
  private:

@@ -41,6 +41,7 @@ absl::Status PartitionWorker::Fold(Batch* batch, size_t* folded) {
   *folded = 0;
   for (const kafka::Message& message : inbox_) {
     ++*folded;
+    deps_.progress.Step();
     PartitionTable::Partition* partition = deps_.table.Find(message.partition);
     if (partition == nullptr || message.offset < partition->now.next_offset) continue;
     RETURN_IF_ERROR(deps_.folder.Fold(message, *partition, batch));

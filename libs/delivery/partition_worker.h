@@ -11,6 +11,7 @@
 #include "libs/delivery/handler.h"
 #include "libs/delivery/message_folder.h"
 #include "libs/delivery/partition_table.h"
+#include "libs/delivery/progress.h"
 #include "libs/delivery/stats.h"
 #include "libs/kafka/message.h"
 
@@ -29,6 +30,7 @@ class PartitionWorker {
     PartitionTable& table;
     MessageFolder& folder;
     Stats& stats;
+    Progress& progress;
   };
 
   explicit PartitionWorker(Deps deps) : deps_(deps) {}

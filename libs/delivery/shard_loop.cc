@@ -35,13 +35,15 @@ class ShardLoop::Impl final : public BatchGuard {
         ready_(Unavailable("the lease of {} was not asked for yet", stream_)),
         no_objects_(clock),
         quarantine_(options_.quarantine == nullptr ? no_objects_ : *options_.quarantine),
-        committer_(options_.loop, clock, stats_, ready_, faults),
+        progress_(clock, options_.loop.step_limit),
+        committer_(options_.loop, clock, stats_, ready_, progress_, faults),
         backoff_(options_.loop.retry_min, options_.loop.retry_max) {}
 
   absl::Status Run(std::stop_token stop);
   absl::Status Prepare(std::stop_token stop);
   void Wake();
   absl::Status Ready() const { return ready_.Get(); }
+  absl::Status Alive() const { return progress_.Check(); }
   bool Held() const { return held_; }
   const Stats& stats() const { return stats_; }
   Publisher& publisher() { return committer_.publisher(); }
@@ -87,6 +89,7 @@ class ShardLoop::Impl final : public BatchGuard {
   Readiness ready_;
   Quarantine no_objects_;
   Quarantine& quarantine_;
+  Progress progress_;
   Committer committer_;
   Backoff backoff_;
 
@@ -114,6 +117,7 @@ absl::Status ShardLoop::Impl::Run(std::stop_token stop) {
   if (absl::IsCancelled(prepared)) return absl::OkStatus();
   RETURN_IF_ERROR(prepared);
   while (!stop.stop_requested()) {
+    progress_.Step();
     const absl::Status status = RunOnce(stop);
     if (status.ok()) continue;
     if (absl::IsCancelled(status)) break;
@@ -417,6 +421,9 @@ void ShardLoop::Wake() {
 }
 absl::Status ShardLoop::Ready() const {
   return impl_->Ready();
+}
+absl::Status ShardLoop::Alive() const {
+  return impl_->Alive();
 }
 bool ShardLoop::Held() const {
   return impl_->Held();

@@ -70,6 +70,8 @@ class ShardLoop {
   // Thread-safe: OK when the lease is ours and the last batch went through, or another replica
   // holds it; else what is in the way.
   absl::Status Ready() const;
+  // As PartitionLoop's.
+  absl::Status Alive() const;
   // Thread-safe: the lease is ours.
   bool Held() const;
   const Stats& stats() const;

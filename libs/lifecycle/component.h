@@ -25,6 +25,10 @@ class Component {
 
   // OK when it can do its work, else what it waits for. Thread-safe; quick: no calls to elsewhere.
   virtual absl::Status Ready() const = 0;
+
+  // Not OK: it hangs, in what only a new process mends; the reason. What is away and may come back
+  // makes it not ready, no more. Thread-safe; quick, and waits for no lock that its work may hold.
+  virtual absl::Status Alive() const { return absl::OkStatus(); }
 };
 
 // Where a component that cannot go on says so. Thread-safe; returns at once, does not throw. The

@@ -20,8 +20,23 @@ void Health::Stopping() {
   components_.clear();
 }
 
+HealthReport Health::Ask(Question question) const {
+  std::string lines;
+  for (const Component* component : components_) {
+    const absl::Status status = (component->*question)();
+    if (!status.ok()) lines += fmt::format("{}: {}\n", component->name(), Message(status));
+  }
+  if (!lines.empty()) return {.ok = false, .text = std::move(lines)};
+  return {.ok = true, .text = "ok\n"};
+}
+
+HealthReport Health::Live() const {
+  const std::lock_guard lock(mutex_);
+  if (phase_ != Phase::kServing) return {.ok = true, .text = "ok\n"};
+  return Ask(&Component::Alive);
+}
+
 HealthReport Health::Ready() const {
-  // Held while the components are asked, so that none of them can go away under the question.
   const std::lock_guard lock(mutex_);
   switch (phase_) {
     case Phase::kStarting:
@@ -31,13 +46,7 @@ HealthReport Health::Ready() const {
     case Phase::kServing:
       break;
   }
-  std::string waiting;
-  for (const Component* component : components_) {
-    const absl::Status status = component->Ready();
-    if (!status.ok()) waiting += fmt::format("{}: {}\n", component->name(), Message(status));
-  }
-  if (!waiting.empty()) return {.ok = false, .text = std::move(waiting)};
-  return {.ok = true, .text = "ok\n"};
+  return Ask(&Component::Ready);
 }
 
 }  // namespace fluxqueue::lifecycle

@@ -1,6 +1,7 @@
 // What /livez and /readyz answer.
 //
-// Alive: the process answers. Ready: each component can do its work. Thread-safe.
+// Alive: the process answers, and no component hangs. Ready: each component can do its work.
+// Thread-safe.
 #pragma once
 
 #include <mutex>
@@ -15,7 +16,7 @@ namespace fluxqueue::lifecycle {
 
 struct HealthReport {
   bool ok = false;
-  // One line for each component that is not ready, `name: reason`; "ok" when there is none.
+  // One line for each component that is not, `name: reason`; "ok" when there is none.
   std::string text;
 };
 
@@ -27,9 +28,15 @@ class Health {
   void Stopping();
 
   HealthReport Ready() const;
+  // While it starts and stops it is alive: both have limits of their own.
+  HealthReport Live() const;
 
  private:
   enum class Phase { kStarting, kServing, kStopping };
+  using Question = absl::Status (Component::*)() const;
+
+  // REQUIRES: the mutex is held, so that none of them can go away under the question.
+  HealthReport Ask(Question question) const;
 
   mutable std::mutex mutex_;
   Phase phase_ = Phase::kStarting;

@@ -1,6 +1,6 @@
 // /livez, /readyz and /metrics on libs/http.
 //
-//   GET /livez    200 "ok" as long as the process answers
+//   GET /livez    200 "ok", or 503 with a line for each component that hangs: start it anew
 //   GET /readyz   200 "ok", or 503 with a line for each component that is not ready, and why
 //   GET /metrics  Prometheus' text format
 #pragma once

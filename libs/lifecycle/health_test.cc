@@ -15,11 +15,14 @@ class FakeComponent final : public Component {
   absl::Status Start() override { return absl::OkStatus(); }
   void Stop() override {}
   absl::Status Ready() const override { return ready_; }
+  absl::Status Alive() const override { return alive_; }
   void SetReady(absl::Status ready) { ready_ = std::move(ready); }
+  void SetAlive(absl::Status alive) { alive_ = std::move(alive); }
 
  private:
   std::string name_;
   absl::Status ready_;
+  absl::Status alive_;
 };
 
 TEST(HealthTest, IsNotReadyBeforeAndAfterServing) {
@@ -47,6 +50,22 @@ TEST(HealthTest, NamesEachComponentThatWaits) {
   database.SetReady(absl::OkStatus());
   EXPECT_TRUE(health.Ready().ok);
   EXPECT_EQ(health.Ready().text, "ok\n");
+}
+
+TEST(HealthTest, WhoWaitsIsAliveAndWhoHangsIsNot) {
+  FakeComponent log("pool log", Unavailable("connect to 127.0.0.1:9092: refused"));
+  FakeComponent watch("node watch", absl::OkStatus());
+  Health health;
+  EXPECT_TRUE(health.Live().ok) << "while it starts";
+  health.Serving({&log, &watch});
+  EXPECT_FALSE(health.Ready().ok);
+  EXPECT_TRUE(health.Live().ok);
+  EXPECT_EQ(health.Live().text, "ok\n");
+  log.SetAlive(Unavailable("has not got on for 312 s: it hangs"));
+  EXPECT_FALSE(health.Live().ok);
+  EXPECT_EQ(health.Live().text, "pool log: has not got on for 312 s: it hangs\n");
+  health.Stopping();
+  EXPECT_TRUE(health.Live().ok) << "stopping has a deadline of its own";
 }
 
 }  // namespace

@@ -44,14 +44,13 @@ bool LoopContext::SleepFor(Millis time) {
   return !stop_.stop_requested();
 }
 
-LoopComponent::LoopComponent(std::string name,
-                             Body body,
-                             ReadyFunction ready,
-                             FailureSink& failures)
+LoopComponent::LoopComponent(
+    std::string name, Body body, ReadyFunction ready, FailureSink& failures, AliveFunction alive)
     : name_(std::move(name)),
       body_(std::move(body)),
       ready_(std::move(ready)),
       failures_(failures),
+      alive_(std::move(alive)),
       waiting_(Unavailable("not started")) {}
 
 LoopComponent::~LoopComponent() {

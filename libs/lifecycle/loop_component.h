@@ -55,16 +55,23 @@ class LoopComponent final : public Component {
  public:
   using Body = std::function<absl::Status(LoopContext&)>;
   using ReadyFunction = std::function<absl::Status()>;
+  using AliveFunction = std::function<absl::Status()>;
 
   // `ready` is asked while the body runs and does not wait in Retry. Without one, that alone
-  // counts. `failures` must outlive the component.
-  LoopComponent(std::string name, Body body, ReadyFunction ready, FailureSink& failures);
+  // counts. `alive` is asked at any time; without one, it is. `failures` must outlive the
+  // component.
+  LoopComponent(std::string name,
+                Body body,
+                ReadyFunction ready,
+                FailureSink& failures,
+                AliveFunction alive = nullptr);
   ~LoopComponent() override;
 
   const std::string& name() const override { return name_; }
   absl::Status Start() override;
   void Stop() override;
   absl::Status Ready() const override;
+  absl::Status Alive() const override { return alive_ ? alive_() : absl::OkStatus(); }
 
  private:
   friend class LoopContext;
@@ -76,6 +83,7 @@ class LoopComponent final : public Component {
   const Body body_;
   const ReadyFunction ready_;
   FailureSink& failures_;
+  const AliveFunction alive_;
 
   mutable std::mutex mutex_;
   std::condition_variable_any wake_;

@@ -328,6 +328,37 @@ TEST_F(EndpointTest, ServesHealthAndMetricsWhileItWaits) {
   EXPECT_EQ(child.ExitCode(), 0) << child.printed();
 }
 
+TEST_F(EndpointTest, WhatHangsIsToBeStartedAnew) {
+  Child child([&] {
+    return RunService([](TestApp& app, const AppContext& context) {
+      app.Add(std::make_unique<LoopComponent>(
+          "pool loop",
+          [](LoopContext& loop) {
+            while (loop.SleepFor(1h)) {
+            }
+            return absl::OkStatus();
+          },
+          nullptr,
+          context.failures,
+          [] { return Unavailable("has not got on for 312 s: it hangs"); }));
+    });
+  });
+  const int port = PortOf(child);
+  ASSERT_NE(port, 0) << child.printed();
+  http::ClientOptions options;
+  options.base_url = fmt::format("http://127.0.0.1:{}", port);
+  http::Client client(std::move(options));
+  http::ClientRequest request;
+  request.target = "/livez";
+  const auto live = client.Do(request);
+  ASSERT_TRUE(live.ok()) << live.status();
+  EXPECT_EQ(live->status, 503);
+  EXPECT_EQ(live->body, "pool loop: has not got on for 312 s: it hangs\n");
+  EXPECT_TRUE(child.Prints("not alive")) << child.printed();
+  child.Signal(SIGTERM);
+  EXPECT_EQ(child.ExitCode(), 0) << child.printed();
+}
+
 TEST_F(EndpointTest, HealthAsksTheServiceThatRuns) {
   const auto health = [&](int port) {
     WriteConfig(fmt::format(

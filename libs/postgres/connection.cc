@@ -1,5 +1,6 @@
 #include "libs/postgres/connection.h"
 
+#include <functional>
 #include <memory>
 #include <new>
 #include <string>
@@ -39,15 +40,15 @@ absl::Status InTransaction(pqxx::connection_base& connection, const Work& work) 
 // Connects at once, and has each answer of the server noted.
 class WatchedPolicy final : public pqxx::connect_direct {
  public:
-  WatchedPolicy(const std::string& dsn, AnswerWatch& watch)
-      : pqxx::connect_direct(dsn), watch_(watch) {}
+  WatchedPolicy(const std::string& dsn, AnswerWatch& watch, const std::function<void()>& answered)
+      : pqxx::connect_direct(dsn), watch_(watch), answered_(answered) {}
 
   // libpqxx calls it again once it is connected.
   handle do_startconnect(handle known) override {
     if (known != nullptr) return known;
     handle made = pqxx::connect_direct::do_startconnect(nullptr);
     try {
-      if (PQregisterEventProc(made, &OnEvent, "fluxqueue", &watch_) == 0) throw std::bad_alloc();
+      if (PQregisterEventProc(made, &OnEvent, "fluxqueue", this) == 0) throw std::bad_alloc();
       watch_.Guard(PQsocket(made));
     } catch (...) {
       do_disconnect(made);
@@ -57,12 +58,16 @@ class WatchedPolicy final : public pqxx::connect_direct {
   }
 
  private:
-  static int OnEvent(PGEventId event, void* /*info*/, void* watch) {
-    if (event == PGEVT_RESULTCREATE) static_cast<AnswerWatch*>(watch)->Answered();
+  static int OnEvent(PGEventId event, void* /*info*/, void* self) {
+    if (event != PGEVT_RESULTCREATE) return 1;
+    const auto* policy = static_cast<const WatchedPolicy*>(self);
+    policy->watch_.Answered();
+    if (policy->answered_) policy->answered_();
     return 1;
   }
 
   AnswerWatch& watch_;
+  const std::function<void()>& answered_;
 };
 
 // What pqxx::connection is, with a policy of ours.
@@ -81,8 +86,11 @@ class PolicyConnection final : public pqxx::connection_base {
 // The handler keeps the server's notices away from stderr; it must go before its connection does,
 // which tells the watch to its end.
 struct Connection::Session {
-  Session(const std::string& dsn, Millis patience)
-      : watch(patience), policy(dsn, watch), connection(policy), quiet(connection) {
+  explicit Session(const Options& options)
+      : watch(PatienceOf(options)),
+        policy(DsnToConnect(options.dsn, options.connect_timeout), watch, options.answered),
+        connection(policy),
+        quiet(connection) {
     // A connection made anew by libpqxx behind our back would have none of our settings.
     // (Deprecated because libpqxx 7 never does it.)
 #pragma GCC diagnostic push
@@ -109,8 +117,7 @@ void Connection::Close() {
 absl::Status Connection::Open() {
   RETURN_IF_ERROR(CheckDsn(options_.dsn));
   try {
-    auto session = std::make_unique<Session>(DsnToConnect(options_.dsn, options_.connect_timeout),
-                                             PatienceOf(options_));
+    auto session = std::make_unique<Session>(options_);
     const AnswerWatch::Call call(session->watch);
     pqxx::connection_base& connection = session->connection;
     pqxx::nontransaction tx(connection);

@@ -57,6 +57,8 @@ struct Options {
   // The server ends a transaction whose client has gone silent, so that it does not hold our locks
   // for ever.
   Millis idle_in_transaction_timeout{10000};
+  // Called on the connection's thread with each answer of the server; must not throw.
+  std::function<void()> answered{};
 };
 
 // Of one transaction, in place of the options': for one that is known to take long.

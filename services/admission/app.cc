@@ -80,7 +80,8 @@ class AdmissionApp final : public lifecycle::App {
             "watch loop",
             [this](lifecycle::LoopContext& loop) { return RunLoop(loop.stop_token()); },
             [this] { return LoopReady(); },
-            context.failures) {
+            context.failures,
+            [this] { return loop_.Alive(); }) {
     http::ExportCertificates(context.metrics, kService, {{"webhook", config.webhook.certificate}});
     delivery::ExportStats(context.metrics, kService, loop_.stats());
     delivery::ExportQuarantine(context.metrics, kService, quarantine_);

@@ -64,7 +64,8 @@ class BinderApp final : public lifecycle::App {
             "jobs loop",
             [this](lifecycle::LoopContext& loop) { return loop_.Run(loop.stop_token()); },
             [this] { return loop_.Ready(); },
-            context.failures),
+            context.failures,
+            [this] { return loop_.Alive(); }),
         teller_component_(
             "left out",
             [this](lifecycle::LoopContext& loop) { return teller_.Run(loop.stop_token()); },

@@ -45,7 +45,8 @@ class CleanupApp final : public lifecycle::App {
             "watch loop",
             [this](lifecycle::LoopContext& loop) { return Run(loop.stop_token()); },
             [this] { return Ready(); },
-            context.failures),
+            context.failures,
+            [this] { return loop_.Alive(); }),
         sweep_component_(
             "sweep",
             [this](lifecycle::LoopContext& loop) { return sweeper_.Run(loop); },

@@ -43,7 +43,8 @@ class MatcherApp final : public lifecycle::App {
             "pool loop",
             [this](lifecycle::LoopContext& loop) { return loop_.Run(loop.stop_token()); },
             [this] { return loop_.Ready(); },
-            context.failures) {
+            context.failures,
+            [this] { return loop_.Alive(); }) {
     delivery::ExportStats(context.metrics, "matcher", loop_.stats());
   }
 

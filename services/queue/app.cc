@@ -105,7 +105,8 @@ class QueueApp final : public lifecycle::App {
         "pool loop",
         [this](lifecycle::LoopContext& loop) { return loop_.Run(loop.stop_token()); },
         [this] { return loop_.Ready(); },
-        context.failures));
+        context.failures,
+        [this] { return loop_.Alive(); }));
   }
 
   std::vector<lifecycle::Component*> Components() override {
