@@ -73,6 +73,7 @@ void InformerBase::OnEvent(const WatchEvent& event) {
 
 void InformerBase::OnSeen(const WatchEvent& event) {
   if (const absl::Status names = CheckNames(event); !names.ok()) return Say(event, names);
+  if (std::exchange(history_, event.history) != event.history) digests_.clear();
   if (!synced_said_) listed_.emplace(event.uid);
   absl::Status read;
   try {

@@ -63,6 +63,7 @@ namespace fluxqueue::kubernetes {
 template <typename T>
 struct Seen {
   T object;
+  uint64_t history = 0;  // of the store (watch.h); 0: it is not known
 };
 // `resource` is the plural of the informer's.
 struct Gone {
@@ -97,7 +98,8 @@ template <typename T>
 struct Reader {
   // Nothing: the object is of no interest, and not told of.
   std::function<absl::StatusOr<std::optional<T>>(std::string_view json)> parse;
-  // Of what counts in an object: one with the digest that it had before is not told again.
+  // Of what counts in an object: one with the digest that it had before, in the same history of the
+  // store, is not told again.
   // Nothing: it is told always. None: all are.
   std::function<std::optional<uint64_t>(const T&)> digest{};
 };
@@ -160,6 +162,7 @@ class InformerBase {
   std::set<std::string> listed_;  // until the first list ends
   bool synced_said_ = false;
   std::unordered_map<std::string, uint64_t> digests_;  // by uid
+  uint64_t history_ = 1;                               // that they are of
   std::optional<std::chrono::steady_clock::time_point> said_at_;
   uint64_t unsaid_ = 0;
 
@@ -198,7 +201,9 @@ class Informer final : public InformerBase {
       : InformerBase(client, std::move(options)), reader_(std::move(reader)) {
     SetSink({.seen =
                  [this, tell](const WatchEvent& event) {
-                   return Hand(event, [&](T object) { tell(Seen<T>{std::move(object)}); });
+                   return Hand(event, [&](T object) {
+                     tell(Seen<T>{std::move(object), event.history});
+                   });
                  },
              .gone = tell,
              .synced = tell,
@@ -224,8 +229,9 @@ class Informer final : public InformerBase {
     if (!mailbox.WaitForRoom(stop_token())) return;
     mailbox.Withdraw(GoneKey(event.uid));
     mailbox.Withdraw(UnreadKey(event.uid));
-    mailbox.Post(
-        std::string(event.uid), Seen<T>{std::move(object)}, kItemBytes + event.object.size());
+    mailbox.Post(std::string(event.uid),
+                 Seen<T>{std::move(object), event.history},
+                 kItemBytes + event.object.size());
   }
 
   template <typename Item>

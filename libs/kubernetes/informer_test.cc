@@ -190,6 +190,30 @@ TEST_F(InformerTest, WhatIsNoNewsIsNotTold) {
   EXPECT_THAT(Take(), ElementsAre("seen @14", "synced pods u1,u2", "seen @101"));
 }
 
+// The next that is told of an object has the version that counts from now on.
+TEST_F(InformerTest, WhatARestoredStoreShowsIsNewsWhateverItIs) {
+  Script({
+      {.body = List(10, Object("a", "u1", 5))},
+      {.body = Line("MODIFIED", Object("a", "u1", 11))},
+      {.status = 410},
+      {.body = List(9, Object("a", "u1", 8))},
+      {.body = List(9, Object("a", "u1", 8))},
+  });
+  std::atomic<int> parsed = 0;
+  Start({.parse =
+             [&](std::string_view json) {
+               ++parsed;
+               return ReadVersion(json);
+             },
+         .digest = [](const std::string&) -> std::optional<uint64_t> { return 1; }});
+  WaitForTheEnd();
+  EXPECT_EQ(parsed, 3);
+  const std::vector<News> news = mailbox_.Take();
+  ASSERT_EQ(news.size(), 2);
+  EXPECT_EQ(std::get<Seen<std::string>>(news[0]).object, "8");
+  EXPECT_EQ(std::get<Seen<std::string>>(news[0]).history, 2);
+}
+
 TEST_F(InformerTest, AWatchThatIsAheadWaits) {
   Script({{.body = List(100,
                         Object("a", "u1", 1) + "," + Object("b", "u2", 2) + "," +

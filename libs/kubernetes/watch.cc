@@ -16,6 +16,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/json_reader.h"
 #include "libs/kubernetes/list_reader.h"
+#include "libs/kubernetes/resource_version.h"
 
 namespace fluxqueue::kubernetes {
 namespace {
@@ -33,6 +34,19 @@ size_t Hash(std::string_view text) {
   return std::hash<std::string_view>()(text);
 }
 
+// Marks what is the hash of a resourceVersion that is no number.
+constexpr uint64_t kNoNumber = uint64_t{1} << 63;
+// It is to be told, whatever it is: no object has this one.
+constexpr uint64_t kNoVersion = 0;
+
+uint64_t VersionOf(std::string_view text) {
+  return VersionNumber(text).value_or(kNoNumber | Hash(text));
+}
+
+bool IsOlder(uint64_t version, uint64_t known) {
+  return version < known && known < kNoNumber;
+}
+
 // What the callback has been told of one object. There is one for each that exists: small.
 class Known {
  public:
@@ -46,8 +60,8 @@ class Known {
   std::string_view uid() const { return text().substr(text_.size() - uid_bytes_); }
 
   // Not of the key.
-  mutable uint64_t version = 0;  // hash of its resourceVersion
-  mutable uint32_t list = 0;     // that has shown it last
+  mutable uint64_t version = kNoVersion;
+  mutable uint32_t list = 0;  // that has shown it last
 
  private:
   std::string_view text() const { return text_; }
@@ -107,6 +121,8 @@ class Watcher::Impl {
   absl::Status Relist(const std::stop_token& stop);
   absl::Status ListedItem(std::string_view object);
   void TellGone();
+  // The store has gone back: whatever there is will be told.
+  void BeginHistory();
   // Watches from version_ until the watch ends.
   absl::Status WatchOnce(const std::stop_token& stop);
   bool Take(std::string_view piece);
@@ -135,6 +151,7 @@ class Watcher::Impl {
   absl::Status line_error_;
   KnownSet known_;
   uint32_t lists_ = 0;
+  uint64_t history_ = 1;
   int failures_ = 0;
   bool told_in_watch_ = false;
   Backoff backoff_;
@@ -179,7 +196,7 @@ absl::Status Watcher::Impl::Relist(const std::stop_token& stop) {
                    client_.List(options_.resource, options_.selector, item, options_.page));
   TellGone();
   version_ = std::move(version);
-  callback_(WatchEvent());
+  callback_({.history = history_});
   synced_.store(true);
   return absl::OkStatus();
 }
@@ -193,7 +210,21 @@ absl::Status Watcher::Impl::ListedItem(std::string_view object) {
     known_.erase(found);
     found = known_.end();
   }
-  const bool news = found == known_.end() || found->version != Hash(identity.resource_version);
+  const uint64_t version = VersionOf(identity.resource_version);
+  if (found != known_.end() && IsOlder(version, found->version)) {
+    // By itself: of failures only the first is said, and the API server was away before.
+    LogWarning("the API server's store has gone back: what it shows is the truth",
+               {{"resource", options_.resource.plural},
+                {"namespace", identity.space},
+                {"name", identity.name},
+                {"version", identity.resource_version},
+                {"known", fmt::format("{}", found->version)}});
+    BeginHistory();
+    return Unavailable("the API server shows {}/{} as it was before: its store has gone back",
+                       identity.space,
+                       identity.name);
+  }
+  const bool news = found == known_.end() || found->version != version;
   const bool was_known = Note(identity);
   if (news) Tell(was_known ? Kind::kModified : Kind::kAdded, object, identity);
   return absl::OkStatus();
@@ -207,9 +238,14 @@ bool Watcher::Impl::Note(const internal::ObjectIdentity& identity) {
     found = known_.end();
   }
   if (found == known_.end()) found = known_.emplace(identity).first;
-  found->version = Hash(identity.resource_version);
+  found->version = VersionOf(identity.resource_version);
   found->list = lists_;
   return was_known;
+}
+
+void Watcher::Impl::BeginHistory() {
+  ++history_;
+  for (const Known& known : known_) known.version = kNoVersion;
 }
 
 void Watcher::Impl::TellGone() {
@@ -311,7 +347,8 @@ void Watcher::Impl::Tell(Kind kind,
              .space = identity.space,
              .name = identity.name,
              .uid = identity.uid,
-             .resource_version = identity.resource_version});
+             .resource_version = identity.resource_version,
+             .history = history_});
 }
 
 void Watcher::Impl::TellDeleted(const Known& known) {

@@ -10,10 +10,18 @@
 // retried for ever with backoff (200 ms to 10 s, or what Retry-After says); logged when they begin
 // and when they end.
 //
+// A list that shows an older version of an object than was told before is one of a store that has
+// gone back: etcd was restored from a backup. Another history begins, and its first list tells all
+// that there is, also what looks as before. Who compares versions does so within one history; a
+// later one is the truth, however low its versions are. Not seen: a restored store whose revision
+// has passed that of our watch before we asked again; so restore with a revision that is raised and
+// marked compacted (etcdutl snapshot restore --bump-revision --mark-compacted).
+//
 // Confinement: the callback runs on the watcher's own thread, one event at a time, in order; while
 // it blocks, no events are read. It must not call Stop(). The rest is thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -35,6 +43,7 @@ struct WatchEvent {
   std::string_view name{};
   std::string_view uid{};
   std::string_view resource_version{};  // likewise
+  uint64_t history = 1;                 // of the store; rises when that has gone back
 };
 
 struct WatcherOptions {

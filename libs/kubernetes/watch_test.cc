@@ -93,6 +93,41 @@ TEST(Watcher, TellsChangesAndAfterANewListOnlyTheDifferences) {
   EXPECT_THAT(asked, ElementsAre("list", "list", "10", "15", "list", "20", "21", "22", "list"));
 }
 
+TEST(Watcher, TellsAllThatARestoredStoreShows) {
+  ScriptedApi api({
+      {.body = List(10, Object("a", "u1", 5) + "," + Object("b", "u2", 8))},
+      {.body = Line("MODIFIED", Object("a", "u1", 11))},
+      {.status = 410},
+      {.body = List(9, Object("b", "u2", 8) + "," + Object("a", "u1", 5))},
+      {.body = List(9, Object("b", "u2", 8) + "," + Object("a", "u1", 5))},
+      {.body = Line("MODIFIED", Object("a", "u1", 10))},
+  });
+  Client client(api.config());
+  Recorder recorder;
+  std::mutex mutex;
+  std::vector<uint64_t> histories;
+  Watcher watcher(client,
+                  {.resource = kPods, .retry_min = Millis(1), .retry_max = Millis(5)},
+                  [&](const WatchEvent& event) {
+                    {
+                      const std::lock_guard lock(mutex);
+                      histories.push_back(event.history);
+                    }
+                    recorder(event);
+                  });
+  EXPECT_THAT(recorder.WaitFor(8),
+              ElementsAre("added lab/a u1@5",
+                          "added lab/b u2@8",
+                          "synced",
+                          "modified lab/a u1@11",
+                          "modified lab/b u2@8",
+                          "modified lab/a u1@5",
+                          "synced",
+                          "modified lab/a u1@10"));
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(histories, ElementsAre(1, 1, 1, 1, 2, 2, 2, 2));
+}
+
 TEST(Watcher, KnowsTheUidThatWasTakenLast) {
   ScriptedApi api({
       {.body = List(10, Object("a", "u1", 1))},

@@ -45,6 +45,8 @@ absl::Status PodIntake::Take() {
 
 absl::Status PodIntake::Hand(News news) {
   if (auto* pod = std::get_if<kubernetes::Seen<PodFacts>>(&news)) {
+    // What was set aside has it already.
+    if (pod->history != 0) pod->object.history = pod->history;
     return HandPod(std::move(pod->object));
   }
   if (auto* result = std::get_if<CallResult>(&news)) return HandAnswer(std::move(*result));

@@ -186,6 +186,32 @@ TEST_F(PodIntakeTest, NothingIsKeptOfOneThatHasGone) {
   EXPECT_EQ(intake_->WakeAt(), std::nullopt);
 }
 
+TEST_F(PodIntakeTest, WhatALaterHistoryShowsIsTakenHoweverOldItIs) {
+  AddBoundPods("a", 1);
+  Settle();
+  PodFacts before = *h_.cluster.Pod("a-0");
+  before.resource_version = 1;
+  inbox_.Post(kubernetes::Seen<PodFacts>{before, 1});
+  Settle();
+  EXPECT_NE(h_.planner->pods().Find("a-0")->resource_version, 1);
+  inbox_.Post(kubernetes::Seen<PodFacts>{before, 2});
+  Settle();
+  EXPECT_EQ(h_.planner->pods().Find("a-0")->resource_version, 1);
+}
+
+// It has gone, its job goes on, and the restored store has it again.
+TEST_F(PodIntakeTest, APodThatHadGoneMayBeThereInALaterHistory) {
+  AddBoundPods("a", 1);
+  Settle();
+  const PodFacts before = *h_.cluster.Pod("a-0");
+  h_.cluster.Remove("a-0");
+  Settle();
+  EXPECT_TRUE(h_.planner->pods().KnownGone("a-0", "a"));
+  inbox_.Post(kubernetes::Seen<PodFacts>{before, 2});
+  Settle();
+  EXPECT_NE(h_.planner->pods().Find("a-0"), nullptr);
+}
+
 TEST_F(PodIntakeTest, APodThatCannotBeReadStaysAsItWas) {
   AddBoundPods("a", 1);
   Settle();

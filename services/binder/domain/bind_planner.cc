@@ -94,6 +94,7 @@ void BindPlanner::PodSeen(PodFacts pod) {
 }
 
 bool BindPlanner::See(PodFacts pod) {
+  board_.EnterHistory(pod.history);
   const auto group = member_of_.find(pod.uid);
   if (group != member_of_.end() && board_.KnownGone(pod.uid, group->second)) return false;
   return board_.See(std::move(pod));

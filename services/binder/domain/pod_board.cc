@@ -1,25 +1,17 @@
 #include "services/binder/domain/pod_board.h"
 
 #include <algorithm>
-#include <charconv>
+#include <tuple>
 #include <utility>
 
 #include "libs/base/text.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/requests.h"
+#include "libs/kubernetes/resource_version.h"
 #include "libs/kubernetes/slot_proof.h"
 
 namespace fluxqueue::binder {
 namespace {
-
-// etcd's revision. Kubernetes promises that versions of one resource can be compared as numbers.
-std::optional<uint64_t> ParseVersion(const std::string& text) {
-  uint64_t version = 0;
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, version);
-  if (result.ec != std::errc() || result.ptr != end || text.empty()) return std::nullopt;
-  return version;
-}
 
 PodFacts::Phase PhaseOf(const std::string& phase) {
   if (phase == "Succeeded") return PodFacts::Phase::kSucceeded;
@@ -55,7 +47,7 @@ std::string WhyPutOut(const kubernetes::PodStatus& status) {
 }  // namespace
 
 std::optional<PodFacts> ToFacts(const kubernetes::Pod& pod) {
-  const std::optional<uint64_t> version = ParseVersion(pod.meta.resource_version);
+  const std::optional<uint64_t> version = kubernetes::VersionNumber(pod.meta.resource_version);
   if (!version.has_value() || pod.meta.uid.empty()) return std::nullopt;
   PodFacts facts;
   facts.uid = pod.meta.uid;
@@ -86,11 +78,22 @@ void PodBoard::NoteUnschedulable(const PodFacts& pod) {
   }
 }
 
+void PodBoard::EnterHistory(uint64_t history) {
+  if (history <= history_) return;
+  history_ = history;
+  gone_.clear();
+}
+
 bool PodBoard::See(PodFacts pod) {
   if (KnownGone(pod.uid, pod.job_id)) return false;
   const auto found = pods_.find(pod.uid);
+  if (pod.history == 0) pod.history = found == pods_.end() ? history_ : found->second.history;
   if (found != pods_.end()) {
-    if (pod.resource_version <= found->second.resource_version) return false;
+    const PodFacts& known = found->second;
+    if (std::tie(pod.history, pod.resource_version) <=
+        std::tie(known.history, known.resource_version)) {
+      return false;
+    }
     NoteUnschedulable(pod);
     pod.job_id = found->second.job_id;
     checked_.erase(pod.uid);

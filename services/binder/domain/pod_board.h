@@ -6,6 +6,10 @@
 // of pods of the jobs that are being followed, as many as kMostGone of each. One that it has
 // forgotten is asked for when it matters.
 //
+// A store that has gone back (kubernetes/watch.h) shows pods with older versions than they had, and
+// pods that were gone. Its later history takes the place of the former: versions are compared
+// within one, and who was gone in the former is forgotten.
+//
 // Anybody may name any owner by its uid. A pod is of a job only if it is in the job's namespace,
 // too, where the API server does not let others write.
 //
@@ -40,6 +44,9 @@ struct PodFacts {
   std::string space;   // namespace
   std::string name;
   uint64_t resource_version = 0;
+  // Of the store, that the version is of. 0: not known (the answer of a call), taken for the one in
+  // which the pod was seen last.
+  uint64_t history = 0;
   std::string node;  // empty: not bound
   int index = -1;    // of an Indexed Job; -1: none
   Phase phase = Phase::kLive;
@@ -77,6 +84,8 @@ class PodBoard {
 
   explicit PodBoard(ProofCheck check) : check_(std::move(check)) {}
 
+  // Before a pod is seen, or asked for, that is of it.
+  void EnterHistory(uint64_t history);
   // False: nothing new (older than what is known, or known to be gone). It stays with the job that
   // it was first seen with, whatever becomes of its owner references.
   bool See(PodFacts pod);
@@ -118,6 +127,7 @@ class PodBoard {
   void NoteUnschedulable(const PodFacts& pod);
 
   const ProofCheck check_;
+  uint64_t history_ = 1;  // the latest
   std::unordered_map<std::string, PodFacts> pods_;
   std::set<std::string> unschedulable_;
   // By uid, of pods_: for which job it was checked, and what was found.

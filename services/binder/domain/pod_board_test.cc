@@ -15,8 +15,12 @@ using ::testing::UnorderedElementsAre;
 
 class PodBoardTest : public ::testing::Test {
  protected:
-  bool See(const std::string& uid, const std::string& job_id, uint64_t version = 1) {
+  bool See(const std::string& uid,
+           const std::string& job_id,
+           uint64_t version = 1,
+           uint64_t history = 1) {
     PodFacts pod;
+    pod.history = history;
     pod.uid = pod.name = uid;
     pod.job_id = job_id;
     pod.space = "lab";
@@ -53,6 +57,30 @@ TEST_F(PodBoardTest, ShowsThePodsOfEachJobAsTheyComeChangeAndGo) {
   EXPECT_TRUE(See("a", "j"));
   EXPECT_THAT(OfJob("j"), ElementsAre("a"));
   EXPECT_EQ(board_.size(), 101);
+}
+
+// An etcd restored from a backup has pods as they were, also some that have gone since.
+TEST_F(PodBoardTest, ALaterHistoryIsTheTruthHoweverOldItsVersionsAre) {
+  See("a", "j", 100);
+  See("b", "j", 101);
+  See("c", "j", 102);
+  board_.Gone("c", "j", /*remember=*/true);
+  board_.EnterHistory(2);
+  EXPECT_FALSE(board_.KnownGone("c", "j"));
+  EXPECT_TRUE(See("c", "j", 50, 2));
+  EXPECT_TRUE(See("a", "j", 90, 2));
+  EXPECT_EQ(board_.Find("a")->resource_version, 90);
+  EXPECT_FALSE(See("a", "j", 100, 1)) << "it was under way";
+  EXPECT_FALSE(See("a", "j", 90, 2));
+  EXPECT_TRUE(See("a", "j", 95, 2));
+  EXPECT_TRUE(See("a", "j", 96, 0)) << "a call's answer is of the history that is known";
+  EXPECT_FALSE(See("b", "j", 94, 0)) << "the list of it comes yet";
+  EXPECT_TRUE(See("b", "j", 94, 2));
+  EXPECT_TRUE(See("d", "j", 97, 0));
+  EXPECT_TRUE(See("d", "j", 98, 2));
+  board_.Gone("d", "j", /*remember=*/true);
+  board_.EnterHistory(2);
+  EXPECT_TRUE(board_.KnownGone("d", "j")) << "it was entered before";
 }
 
 TEST_F(PodBoardTest, WhatIsTakenIsAsNeverSeen) {

@@ -9,6 +9,7 @@
 #include "libs/kubernetes/node.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/requests.h"
+#include "libs/kubernetes/resource_version.h"
 
 namespace fluxqueue::cleanup {
 namespace {
@@ -311,6 +312,7 @@ void Observer::Remember(const std::string& pool, const events::v1::Node& node) {
   NodeEntry& entry = nodes_[node.name()];
   entry.said = NodeSaid{.uid = node.uid(), .inventory = kubernetes::InventoryOf(node)};
   entry.said_pool = pool;
+  entry.newest = kubernetes::VersionNumber(node.resource_version()).value_or(0);
   dirty_nodes_.insert(node.name());
 }
 
@@ -458,6 +460,11 @@ void Observer::CollectNode(const std::string& name, NodeEntry& node, Said* said)
   foreign.WriteIdentities(&event);
   std::string inventory = kubernetes::InventoryOf(event);
   if (node.said.has_value() && node.said->inventory == inventory) return;
+  // The store has gone back (kubernetes/watch.h): without a version nobody takes what it shows now
+  // for old news.
+  const auto version = kubernetes::VersionNumber(event.resource_version());
+  if (version.has_value() && *version < node.newest) event.clear_resource_version();
+  node.newest = std::max(node.newest, version.value_or(0));
   Envelope upserted;
   upserted.set_pool(node.pool);
   *upserted.mutable_node_upserted()->mutable_node() = std::move(event);

@@ -239,6 +239,7 @@ class Observer {
     // What has been said; the pool it was said to.
     std::optional<NodeSaid> said;
     std::string said_pool;
+    uint64_t newest = 0;  // resourceVersion with which something was said
   };
 
   // What Collect gave and Commit has not confirmed: what had been said before.

@@ -170,6 +170,45 @@ TEST_F(ObserverTest, AHeartbeatIsNoNews) {
   EXPECT_THAT(Say(), IsEmpty());
 }
 
+// Whoever reads it takes what is older than what he knows for old news.
+TEST_F(ObserverTest, WhatARestoredStoreShowsOfANodeHasNoVersion) {
+  const auto node_at = [](const char* version, bool cordoned) {
+    kubernetes::Node node = MakeNode("n1");
+    node.meta.resource_version = version;
+    node.unschedulable = cordoned;
+    return node;
+  };
+  const auto version_said = [this] {
+    const Said said = observer_.Collect(Millis(0));
+    observer_.Rollback();
+    const Said again = observer_.Collect(Millis(0));
+    observer_.Commit();
+    EXPECT_EQ(Lines(said), Lines(again));
+    const auto& node = again.nodes.at(0).node_upserted().node();
+    EXPECT_EQ(said.nodes.at(0).node_upserted().node().resource_version(), node.resource_version());
+    return node.resource_version();
+  };
+  observer_.Synced();
+  observer_.ObserveNode(node_at("100", true), Millis(0));
+  EXPECT_EQ(version_said(), "100");
+  observer_.ObserveNode(node_at("90", false), Millis(0));
+  EXPECT_EQ(version_said(), "");
+  observer_.ObserveNode(node_at("101", true), Millis(0));
+  EXPECT_EQ(version_said(), "101");
+
+  events::v1::Node known;
+  known.set_name("n1");
+  known.set_uid("uid-n1");
+  known.set_resource_version("200");
+  known.set_unschedulable(true);
+  Observer successor(Millis(1000));
+  successor.Remember("default", known);
+  successor.ObserveNode(node_at("90", false), Millis(0));
+  successor.Synced();
+  const Said said = successor.Collect(Millis(0));
+  EXPECT_EQ(said.nodes.at(0).node_upserted().node().resource_version(), "");
+}
+
 TEST_F(ObserverTest, ForeignPodsUseTheirNodeUntilTheyEnd) {
   Start();
   See(MakePod("p1", "n1", "Pending"));
