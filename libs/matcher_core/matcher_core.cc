@@ -32,6 +32,10 @@ using events::v1::Released;
 using events::v1::ReleaseRequested;
 using events::v1::WindowConfigured;
 
+bool AsksForTheLost(const matcher::v1::PoolState& state) {
+  return model::HasRules(state.config().rules(), model::kAsksForTheLost);
+}
+
 // What is reserved on the node can be had there as before: it has the same properties, and nothing
 // less.
 bool KeepsPromises(const std::string& before_bytes,
@@ -217,6 +221,10 @@ absl::Status MatcherCore::HandlePool(const PoolConfigured& config, Millis now) {
   const std::string where = fmt::format("pool {}", pool_);
   const std::vector<std::string> levels(config.levels().begin(), config.levels().end());
   RETURN_IF_ERROR(Annotate(graph::ParseLevels(levels).status(), where));
+  // It is said again and again, should the log have lost it.
+  if (AsksForTheLost(state_) && config.SerializeAsString() == state_.config().SerializeAsString()) {
+    return absl::OkStatus();
+  }
   promises_.PutAway(engine_.get());
   if (KindOf(config) != KindOf(state_.config())) {
     RETURN_IF_ERROR(Annotate(ChangeEngine(config), where));
@@ -260,6 +268,7 @@ absl::Status MatcherCore::ChangeEngine(const PoolConfigured& config) {
 
 absl::Status MatcherCore::HandleWindow(const WindowConfigured& window) {
   RETURN_IF_ERROR(CheckWindow(window));
+  if (AsksForTheLost(state_) && IsSet(window, state_)) return absl::OkStatus();
   // Promises know other windows. All are made again, in the order of the line.
   promises_.PutAway(engine_.get());
   promises_.LoseAll(SlipBy(events::v1::Slip::CAUSE_WINDOW, window.window()));
@@ -367,9 +376,11 @@ void MatcherCore::RemoveNode(const std::string& name, InventoryChanged* changed)
 absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const CycleRequested& request,
                                                                       Millis now) {
   if (request.cycle_id() == 0) return InvalidArgument("a cycle with the id 0; ids begin at 1");
-  if (request.cycle_id() < state_.last_cycle_id()) return std::nullopt;
+  if (request.cycle_id() < state_.last_cycle_id() && !AsksForTheLost(state_)) return std::nullopt;
   CycleAnswered answer;
-  if (request.cycle_id() == state_.last_cycle_id()) {
+  // Of an earlier one: the queue's table went back, and the log with what it had asked since is
+  // lost. The id tells it how far it was.
+  if (request.cycle_id() <= state_.last_cycle_id()) {
     CHECK(answer.ParseFromString(last_answer_), "the answer to cycle {}", request.cycle_id());
     return answer;
   }
@@ -408,7 +419,7 @@ absl::StatusOr<Released> MatcherCore::HandleRelease(const ReleaseRequested& requ
   // A job that has ended holds nothing more, under whatever key. What a later attempt holds is of
   // one that was handed in again, and that a release said again knows nothing of.
   std::vector<AllocationKey> ended = engine_->KeysOf(key.job_id);
-  if (model::HasRules(state_.config().rules(), model::kAsksForTheLost)) {
+  if (AsksForTheLost(state_)) {
     std::erase_if(ended, [&key](const AllocationKey& one) { return one.attempt > key.attempt; });
   }
   const std::vector<AllocationKey> keys = request.job_ended() ? ended

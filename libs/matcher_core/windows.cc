@@ -103,6 +103,12 @@ absl::Status CheckWindow(const WindowConfigured& window) {
   return absl::OkStatus();
 }
 
+bool IsSet(const WindowConfigured& window, const PoolState& state) {
+  return std::ranges::any_of(state.windows(), [&window](const WindowConfigured& one) {
+    return one.window() == window.window() && one.SerializeAsString() == window.SerializeAsString();
+  });
+}
+
 void SetWindow(const WindowConfigured& window, PoolState* state) {
   auto* windows = state->mutable_windows();
   const auto place =

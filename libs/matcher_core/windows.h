@@ -37,6 +37,9 @@ inline constexpr int64_t kNeverOver = 2 * graph::kForever;
 // InvalidArgument names the window, its times and what is allowed.
 absl::Status CheckWindow(const events::v1::WindowConfigured& window);
 
+// It is set just so.
+bool IsSet(const events::v1::WindowConfigured& window, const matcher::v1::PoolState& state);
+
 // Sets or deletes it. REQUIRES: CheckWindow() has nothing against it, and no promise was made by
 // other windows.
 void SetWindow(const events::v1::WindowConfigured& window, matcher::v1::PoolState* state);

@@ -34,6 +34,11 @@ constexpr int64_t kUnsatisfiableIntervalMs = 600'000;
 void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
   if (state_.cycle == nullptr || answered.cycle_id() != state_.cycle->cycle_id()) {
     ++out_->stale;
+    // Our table went back, and the log has lost what was asked since: the matcher says how far it
+    // was.
+    if (state_.cycle != nullptr && answered.cycle_id() > state_.last_cycle_id) {
+      AskCycleAs(answered.cycle_id() + 1);
+    }
     return;
   }
   answered_ = &answered;

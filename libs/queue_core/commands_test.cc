@@ -151,9 +151,9 @@ TEST(ClaimTest, RunsFromItsAllocationUntilItsTimeIsOver) {
   story.Wait(1);
   EXPECT_THAT(story.Tell(Tick()), ElementsAre("fact c v4 Succeeded Expired", "release c/1 ended"));
   EXPECT_EQ(story.last().message(), "its time is over");
-  EXPECT_EQ(story.core().NextDeadline(), std::nullopt);
   EXPECT_TRUE(story.core().Remembers("c"));
   story.Tell(Released("c", 1));
+  EXPECT_EQ(story.core().NextDeadline(), std::nullopt);
   EXPECT_FALSE(story.core().Remembers("c"));
 }
 

@@ -1,4 +1,5 @@
 // Queues, windows, the pool's configuration, and what the matcher says besides its answers.
+#include <algorithm>
 #include <utility>
 
 #include "libs/model/rules.h"
@@ -10,6 +11,22 @@
 namespace fluxqueue::queue_core {
 
 using model::JobState;
+
+namespace {
+
+template <typename Config>
+bool AreSame(const Config& a, const Config& b) {
+  return a.SerializeAsString() == b.SerializeAsString();
+}
+
+bool IsSet(const PoolState& state, const events::v1::WindowConfigured& window) {
+  return state.windows != nullptr &&
+         std::ranges::any_of(*state.windows, [&window](const auto& one) {
+           return one.window() == window.window() && AreSame(one, window);
+         });
+}
+
+}  // namespace
 
 void QueueCore::Impl::OnQueueConfigured(const events::v1::QueueConfigured& configured) {
   const std::string& name = configured.queue();
@@ -31,6 +48,9 @@ void QueueCore::Impl::OnQueueConfigured(const events::v1::QueueConfigured& confi
     }
     return;
   }
+  // Configurations are said again and again, should the log have lost one.
+  const bool may_know = view_.HasRules(model::kAsksForTheLost);
+  if (may_know && existed && AreSame(*book_.QueueOf(name)->config, configured)) return;
   book_.Configure(name, std::make_shared<const events::v1::QueueConfigured>(configured));
   ConfigureAdaptive(name);
   PlaceRunning(name);
@@ -64,6 +84,7 @@ void QueueCore::Impl::ConfigureAdaptive(const std::string& name) {
 }
 
 void QueueCore::Impl::OnPoolConfigured(const events::v1::PoolConfigured& configured) {
+  if (view_.HasRules(model::kAsksForTheLost) && AreSame(config(), configured)) return;
   state_.config = std::make_shared<const events::v1::PoolConfigured>(configured);
   book_.tree().CountOthers(view_.HasAccounts());
   adaptive_.SetHindsight(HasHindsight());
@@ -117,6 +138,7 @@ void QueueCore::Impl::PlaceRunning(const std::string& queue) {
 }
 
 void QueueCore::Impl::OnWindowConfigured(const events::v1::WindowConfigured& configured) {
+  if (view_.HasRules(model::kAsksForTheLost) && IsSet(state_, configured)) return;
   std::optional<Windows> windows = WithWindow(state_, configured);
   if (!windows.has_value()) {
     ++out_->stale;

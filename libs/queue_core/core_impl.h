@@ -227,6 +227,8 @@ class QueueCore::Impl {
   bool IsCycleDue(bool somebody_left);
   void BeginCycle();
   void AskCycle();
+  // What is in flight, under another id.
+  void AskCycleAs(uint64_t id);
 
   // It is later than it was told, but is not told yet: why, for when it is.
   void NoteSlip(Entry* entry, int64_t later_ms, const events::v1::Slip& slip);

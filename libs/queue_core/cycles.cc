@@ -281,6 +281,16 @@ void QueueCore::Impl::BeginCycle() {
   AskCycle();
 }
 
+void QueueCore::Impl::AskCycleAs(uint64_t id) {
+  auto cycle = std::make_shared<CycleRequested>(*state_.cycle);
+  cycles_answered_.push_back(cycle->cycle_id());
+  cycle->set_cycle_id(id);
+  state_.last_cycle_id = id;
+  state_.cycle = std::move(cycle);
+  cycles_requested_.push_back({id, state_.cycle->SerializeAsString()});
+  AskCycle();
+}
+
 void QueueCore::Impl::AskCycle() {
   state_.cycle_asked_ms = state_.now_ms;
   *ToPool()->mutable_cycle_requested() = *state_.cycle;

@@ -432,7 +432,7 @@ TEST_F(PromiseTest, WhoIsNotTriedAnyMoreHasNone) {
 TEST_F(PromiseTest, WhatIsConfiguredDuringACycleIsAskedForAgain) {
   story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}}));
   EXPECT_EQ(story_.core().cycle_in_flight(), 2U);
-  EXPECT_THAT(story_.Tell(PoolConfig()), ElementsAre());
+  EXPECT_THAT(story_.Tell(PoolConfig(3)), ElementsAre());
   EXPECT_THAT(
       story_.Tell(Answered(2, {{"a", 1, kReservedKind, "no cpu", 500}, {"b", 1, kBusyKind}})),
       ElementsAre("fact b v2 Pending Busy", "cycle 3: a/1 b/1"));

@@ -15,7 +15,7 @@ TEST(LostTest, AJobWhoseJobspecIsLostHoldsUpNobody) {
   story.Tell(Submitted("a"));
   story.Tell(Submitted("b"));
   const auto lines = story.Tell(Answered(1, {{"a", 1, kInvalidKind, model::NoJobspec(0)}}));
-  EXPECT_THAT(lines, ElementsAre("fact a v2 Pending Retry", "cycle 2: b/1"));
+  EXPECT_THAT(lines, ElementsAre("fact a v2 Pending JobspecLost", "cycle 2: b/1"));
   story.Tell(Answered(2, {{"b", 1, kAllocatedKind}}));
   // Handed in again, it is tried at once.
   EXPECT_THAT(story.Tell(Submitted("a")), ElementsAre("fact a v3 Pending Queued", "cycle 3: a/1"));
@@ -64,6 +64,31 @@ TEST(LostTest, AReleaseIsAskedForUntilItIsConfirmed) {
   EXPECT_FALSE(story.core().NextDeadline().has_value());
   story.Wait(60'000);
   EXPECT_THAT(story.Tell(Tick()), IsEmpty());
+}
+
+// The queue's table went back, and what it had asked since is in no log.
+TEST(LostTest, TheMatcherSaysHowFarTheQueueWas) {
+  Story story;
+  EXPECT_THAT(story.Tell(Submitted("a")), Contains("cycle 1: a/1"));
+  EXPECT_THAT(story.Tell(Answered(7, {})), ElementsAre("cycle 8: a/1"));
+  EXPECT_THAT(story.Tell(Answered(8, {{"a", 1, kAllocatedKind}})),
+              ElementsAre("fact a v2 Allocated"));
+}
+
+TEST(LostTest, ByEarlierRulesAnAnswerToACycleThatWasNotAskedIsPoison) {
+  Story story;
+  story.Tell(PoolConfig(0, model::kAsksForTheLost - 1));
+  story.Tell(Submitted("a"));
+  EXPECT_THAT(story.Tell(Answered(7, {})), ElementsAre("poison"));
+}
+
+TEST(LostTest, AConfigurationThatIsSaidAgainChangesNothing) {
+  Story story;
+  story.Tell(Submitted("a", {.slots = 9, .completions = 9}));
+  story.Tell(Answered(1, {{"a", 1, kBusyKind}}));
+  EXPECT_THAT(story.Tell(PoolConfig()), IsEmpty());
+  EXPECT_THAT(story.Tell(QueueMade("default")), IsEmpty());
+  EXPECT_THAT(story.Tell(PoolConfig(3)), ElementsAre("cycle 2: a/1"));
 }
 
 }  // namespace

@@ -233,7 +233,8 @@ absl::Status QueueCore::Impl::Check(const Envelope& message) const {
     case Envelope::kJobNodeLost:
       return fact(message.job_node_lost(), Fact::kNodeLost);
     case Envelope::kCycleAnswered:
-      if (message.cycle_answered().cycle_id() > state_.last_cycle_id) {
+      if (message.cycle_answered().cycle_id() > state_.last_cycle_id &&
+          !view_.HasRules(model::kAsksForTheLost)) {
         return InvalidArgument("pool {}: an answer to cycle {}, but the last asked is {}",
                                pool_,
                                message.cycle_answered().cycle_id(),

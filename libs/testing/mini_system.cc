@@ -178,6 +178,21 @@ absl::Status MiniSystem::LosePart(const std::string& part) {
   return absl::OkStatus();
 }
 
+absl::Status MiniSystem::KeepPart(const std::string& part) {
+  const std::string data = fmt::format("{}/{}/data", folder_, part);
+  RETURN_IF_ERROR(StopPart(part));
+  // With its owner, which is not always us.
+  RETURN_IF_ERROR(Run(fmt::format("cp -a {0} {0}.kept 2>&1", ShellQuote(data))).status());
+  return StartPart(part);
+}
+
+absl::Status MiniSystem::TakePartBack(const std::string& part) {
+  const std::string data = fmt::format("{}/{}/data", folder_, part);
+  RETURN_IF_ERROR(LosePart(part));
+  std::filesystem::rename(data + ".kept", data);
+  return StartPart(part);
+}
+
 absl::Status MiniSystem::WaitFor(const std::function<bool()>& condition,
                                  std::chrono::seconds deadline,
                                  const std::function<std::string()>& describe) {

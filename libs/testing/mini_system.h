@@ -68,6 +68,10 @@ class MiniSystem {
   absl::Status StartPart(const std::string& part);
   // "kafka" as StopPart; StartPart then brings it back on the same port, empty.
   absl::Status LosePart(const std::string& part);
+  // "kafka" or "postgres", which is away meanwhile: its data are set aside, and put back as they
+  // were then.
+  absl::Status KeepPart(const std::string& part);
+  absl::Status TakePartBack(const std::string& part);
 
   // Asks `condition` until it is true: OK, or DeadlineExceeded with what `describe` then says.
   absl::Status WaitFor(const std::function<bool()>& condition,

@@ -169,5 +169,18 @@ TEST_F(LossesTest, ReleasesThatTheMatcherHadNotRead) {
   ExpectAllEnd("releases");
 }
 
+// As when an asynchronous standby takes over, or a backup is put back: the database has forgotten
+// what the log and the cluster know.
+TEST_F(LossesTest, ADatabaseThatWentBack) {
+  ASSERT_TRUE(system_->KeepPart("postgres").ok());
+  ApplyJobs("forgotten");
+  Await("forgotten", "Succeeded");
+  ASSERT_TRUE(system_->Kubectl({"delete", "jobs", "-n", "e2e", "--all"}).ok());
+  const absl::Status back = system_->TakePartBack("postgres");
+  ASSERT_TRUE(back.ok()) << Message(back);
+  ApplyJobs("back");
+  ExpectAllEnd("back");
+}
+
 }  // namespace
 }  // namespace fluxqueue::e2e

@@ -122,6 +122,7 @@ bool WatchShard::PollRest() {
     deps_.metrics.Swept();
     tracker_.RetryRefused(&out_);
     tracker_.LookAgain(&out_);
+    catalog_.SayAgain(&out_.messages);
   }
   if (next_groups_.has_value() && deps_.clock.Monotonic() >= *next_groups_) {
     any = true;

@@ -7,6 +7,7 @@
 #include "libs/base/check.h"
 #include "libs/base/clock.h"
 #include "libs/kubernetes/labels.h"
+#include "libs/model/rules.h"
 #include "services/admission/domain/queue_rules.h"
 
 #include "fmt/format.h"
@@ -175,6 +176,10 @@ events::v1::Envelope ForPool(const std::string& pool) {
   return envelope;
 }
 
+void Read(const std::string& row, google::protobuf::MessageLite* config) {
+  CHECK(config->ParseFromString(row), "a row of the catalog, {} bytes", row.size());
+}
+
 template <typename Rows, typename Row>
 void Describe(const Rows& rows, std::vector<Row>* changed, std::vector<std::string>* deleted) {
   for (const auto& [name, before, now] : rows.Changes()) {
@@ -316,6 +321,19 @@ void Catalog::ReconcileWindows(const ClusterFacts::ByName<kubernetes::FluxWindow
     *envelope.mutable_window_configured() = ConfigOf(windows.find(name)->second);
     messages->push_back(std::move(envelope));
     windows_.Put(name, row);
+  }
+}
+
+void Catalog::SayAgain(std::vector<events::v1::Envelope>* messages) const {
+  if (!model::HasRules(config_.rules(), model::kAsksForTheLost)) return;
+  for (const auto& [name, row] : pools_.map()) {
+    Read(row.config, messages->emplace_back(ForPool(name)).mutable_pool_configured());
+  }
+  for (const auto& [name, row] : queues_.map()) {
+    Read(row.config, messages->emplace_back(ForPool(row.pool)).mutable_queue_configured());
+  }
+  for (const auto& [name, row] : windows_.map()) {
+    Read(row.config, messages->emplace_back(ForPool(row.pool)).mutable_window_configured());
   }
 }
 

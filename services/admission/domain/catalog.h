@@ -78,6 +78,9 @@ class Catalog {
                         std::vector<events::v1::Envelope>* messages,
                         std::vector<std::string>* warnings);
 
+  // All that was said and still holds, once more: who has heard it does nothing, by rules 14.
+  void SayAgain(std::vector<events::v1::Envelope>* messages) const;
+
   // Null: there is no such queue.
   const std::string* PoolOf(std::string_view queue) const;
   // REQUIRES: the pool is known, as all are that PoolOf gives or a row names.

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "libs/model/rules.h"
+
 namespace fluxqueue::admission {
 namespace {
 
@@ -362,6 +364,30 @@ TEST(CatalogTest, ARollbackForgets) {
   catalog.Rollback();
   EXPECT_EQ(catalog.PoolOf("default"), nullptr);
   EXPECT_THAT(Reconcile(catalog, queues).messages, SizeIs(2));
+}
+
+TEST(CatalogTest, WhatHoldsIsSaidAgain) {
+  Catalog catalog(Config(), 12);
+  const Said said = Reconcile(catalog, Queues({{"default", ""}, {"gpu", "gpus"}}));
+  std::vector<Envelope> again;
+  catalog.SayAgain(&again);
+  const auto texts = [](const std::vector<Envelope>& messages) {
+    std::vector<std::string> result;
+    for (const Envelope& message : messages) result.push_back(message.SerializeAsString());
+    return result;
+  };
+  EXPECT_THAT(texts(again), ::testing::UnorderedElementsAreArray(texts(said.messages)));
+  EXPECT_TRUE(catalog.Changes().windows.empty());
+}
+
+TEST(CatalogTest, ByEarlierRulesNothingIsSaidAgain) {
+  events::v1::PoolConfigured config = Config();
+  config.set_rules(model::kAsksForTheLost - 1);
+  Catalog catalog(config, 12);
+  Reconcile(catalog, Queues({{"default", ""}}));
+  std::vector<Envelope> again;
+  catalog.SayAgain(&again);
+  EXPECT_TRUE(again.empty());
 }
 
 TEST(CatalogTest, SpreadsPoolsOverPartitions) {
