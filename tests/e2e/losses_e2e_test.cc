@@ -25,7 +25,8 @@ class LossesTest : public SystemTest {
     const auto clean = [&] {
       const auto verified = system_->Fluxqueue({"verify", "--no-replay"});
       verified_ = verified.ok() ? verified->output : Message(verified.status());
-      return verified.ok() && verified->exit_code == 0;
+      if (!verified.ok()) return false;
+      return verified->exit_code == 0 || (told_twice_ && OnlyHistoryIsTwice(verified->output));
     };
     const absl::Status kept = system_->WaitFor(clean, seconds(60), [&] { return verified_; });
     EXPECT_TRUE(kept.ok()) << Message(kept);
@@ -97,7 +98,14 @@ class LossesTest : public SystemTest {
     AwaitNone("matcher.allocations WHERE NOT released", "allocations are kept");
   }
 
+  // Nothing is against the system but invariant 7, and that of jobs that the database had forgotten.
+  static bool OnlyHistoryIsTwice(const std::string& output) {
+    return Names(output, "✗") == 1 && Names(output, "✗ 7") == 1 &&
+           Names(output, "jobs topic: version 1 follows") == Names(output, "job e2e/forgotten-");
+  }
+
   std::string verified_;
+  bool told_twice_ = false;
 };
 
 TEST_F(LossesTest, SubmissionsThatTheMatcherHadNotRead) {
@@ -172,6 +180,8 @@ TEST_F(LossesTest, ReleasesThatTheMatcherHadNotRead) {
 // As when an asynchronous standby takes over, or a backup is put back: the database has forgotten
 // what the log and the cluster know.
 TEST_F(LossesTest, ADatabaseThatWentBack) {
+  // The log has the forgotten jobs' history as it was told before, and after.
+  told_twice_ = true;
   ASSERT_TRUE(system_->KeepPart("postgres").ok());
   ApplyJobs("forgotten");
   Await("forgotten", "Succeeded");
