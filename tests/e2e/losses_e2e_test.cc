@@ -98,7 +98,8 @@ class LossesTest : public SystemTest {
     AwaitNone("matcher.allocations WHERE NOT released", "allocations are kept");
   }
 
-  // Nothing is against the system but invariant 7, and that of jobs that the database had forgotten.
+  // Nothing is against the system but invariant 7, and that of jobs that the database had
+  // forgotten.
   static bool OnlyHistoryIsTwice(const std::string& output) {
     return Names(output, "✗") == 1 && Names(output, "✗ 7") == 1 &&
            Names(output, "jobs topic: version 1 follows") == Names(output, "job e2e/forgotten-");
