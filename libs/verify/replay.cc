@@ -114,10 +114,10 @@ absl::Status Replayer::Fold(const LogRecord& record) {
   }
   filter_.Commit();
   if (!decodes) return absl::OkStatus();
+  now_ = model::LogTime(now_, record.append_time, message);
   if (message.event_case() == Envelope::EVENT_NOT_SET || message.pool().empty()) {
     return absl::OkStatus();
   }
-  now_ = model::LogTime(now_, record.append_time, message);
   if (taken_) taken_({partition_, record.offset, now_, BuriedBy(record.offset), message});
   return FoldTaken(record, message);
 }

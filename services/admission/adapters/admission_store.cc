@@ -109,12 +109,6 @@ constexpr Statement kLackingJobspecs{
     "where j.live and j.state = 'Pending' and not w.cancelled "
     "  and not exists (select from matcher.specs s where s.job_id = j.job_id) "
     "order by j.job_id limit $1"};
-constexpr Statement kOrphans{
-    "admission_orphans",
-    "select j.job_id, j.pool from queue.jobs j "
-    "where j.live and j.state in ('Submitted', 'Pending') and j.kind <> 'Claim' "
-    "  and not exists (select from workloads w where w.uid = j.job_id) "
-    "order by j.job_id limit $1"};
 constexpr Statement kHandledByQueue{"admission_handled_by_queue",
                                     "select partition, next_offset from queue.inbox"};
 constexpr Statement kHandledByMatcher{"admission_handled_by_matcher",
@@ -359,9 +353,6 @@ std::optional<Neighbours> CompareNeighbours(pqxx::transaction_base& tx) {
   Neighbours neighbours;
   neighbours.jobs = Compare(tx, kHandledByQueue, kLackingJobs);
   neighbours.jobspecs = Compare(tx, kHandledByMatcher, kLackingJobspecs);
-  for (const auto& columns : postgres::Exec(tx, kOrphans, kMostUnheard)) {
-    neighbours.orphans.emplace_back(columns[0].as<std::string>(), columns[1].as<std::string>());
-  }
   return neighbours;
 }
 

@@ -42,8 +42,6 @@ std::map<std::string, UnplacedJob> FindUnplaced(pqxx::transaction_base& tx,
 struct Neighbours {
   Comparison jobs;      // submitted, and no job of the queue
   Comparison jobspecs;  // of jobs that wait, and that the matcher has none of
-  // Job id and pool: of jobs that wait, and have no workload.
-  std::vector<std::pair<std::string, std::string>> orphans;
 };
 inline constexpr int64_t kMostUnheard = 1000;
 // Of each at most kMostUnheard; notes which workloads the queue has jobs of. Unset: one of them is

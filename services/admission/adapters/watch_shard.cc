@@ -69,8 +69,6 @@ absl::Status WatchShard::Load(pqxx::transaction_base& tx) {
   next_compare_ = deps_.clock.Monotonic() + options_.compare_interval;
   unheard_jobs_.Clear();
   unheard_jobspecs_.Clear();
-  orphans_.clear();
-  listed_.clear();
   compared_.reset();
   neighbours_.reset();
   deps_.feed.Open();
@@ -189,7 +187,6 @@ absl::Status WatchShard::Apply(const FeedEvent& event, const ClusterFacts& facts
   } else if (const auto* begins = std::get_if<ListBegins>(&event)) {
     tracker_.BeginList(begins->workload);
   } else if (const auto* synced = std::get_if<kubernetes::Synced>(&event)) {
-    listed_.insert(KindOf(synced->resource));
     tracker_.EndList(KindOf(synced->resource), synced->uids, &out_);
   }
   return absl::OkStatus();
@@ -271,32 +268,23 @@ void WatchShard::Rollback() {
 
 void WatchShard::SayLost(const Neighbours& neighbours) {
   delivery::ShardLoop& loop = deps_.loop();
+  // It waits for the brokers, and the lease is renewed by this thread.
+  bool answers = true;
   const Unheard::Log log{.said = loop.Said(),
                          .acknowledged = loop.Acknowledged(),
-                         .end = [&loop](int partition) -> std::optional<int64_t> {
+                         .end = [&](int partition) -> std::optional<int64_t> {
+                           if (!answers) return std::nullopt;
                            const auto end = loop.LogEnd(partition);
-                           return end.ok() ? std::optional(*end) : std::nullopt;
+                           answers = end.ok();
+                           return answers ? std::optional(*end) : std::nullopt;
                          }};
-  const auto hand_in = [&](const std::vector<std::string>& lost, const char* reader) {
-    for (const std::string& uid : lost) {
-      LogWarning("a submission is lost, it is said again", {{"job", uid}, {"to", reader}});
-      tracker_.HandInLost(uid, &out_);
-    }
-  };
-  hand_in(unheard_jobs_.Look(neighbours.jobs, log), "queue");
-  hand_in(unheard_jobspecs_.Look(neighbours.jobspecs, log), "matcher");
-  const std::set<std::string> before = std::exchange(orphans_, {});
-  // What exists may have no row: a database that went back forgets it until it is listed.
-  if (listed_.size() < 2) return;
-  for (const auto& [job_id, pool] : neighbours.orphans) {
-    orphans_.insert(job_id);
-    if (!before.contains(job_id)) continue;
-    LogWarning("a withdrawal is lost, it is said again", {{"job", job_id}});
-    events::v1::Envelope& envelope = out_.messages.emplace_back();
-    envelope.set_pool(pool);
-    envelope.mutable_job_withdrawn()->set_job_id(job_id);
-    envelope.mutable_job_withdrawn()->set_reason("its workload was deleted");
+  std::vector<std::string> lost = unheard_jobs_.Look(neighbours.jobs, log);
+  const std::vector<std::string> jobspecs = unheard_jobspecs_.Look(neighbours.jobspecs, log);
+  lost.insert(lost.end(), jobspecs.begin(), jobspecs.end());
+  for (const std::string& uid : lost) {
+    LogWarning("a submission is lost, it is said again", {{"job", uid}});
   }
+  tracker_.HandInLost(lost, &out_);
 }
 
 void WatchShard::ReportWorkloads() {

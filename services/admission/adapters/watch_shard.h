@@ -14,7 +14,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -97,8 +96,6 @@ class WatchShard final : public delivery::ShardHandler {
   std::chrono::steady_clock::time_point next_compare_;
   Unheard unheard_jobs_;
   Unheard unheard_jobspecs_;
-  std::set<std::string> orphans_;  // at the last comparison
-  std::set<WorkloadKind> listed_;  // once at least
   // When groups that lack pods are looked at; unset: there is none.
   std::optional<std::chrono::steady_clock::time_point> next_groups_;
 

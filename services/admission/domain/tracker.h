@@ -182,9 +182,10 @@ class Tracker {
              const std::optional<UnplacedJob>& unplaced,
              TrackerOutputs* out);
 
-  // Its submission is lost, or its jobspec is: it is looked at, and handed in again from the
-  // beginning, for who has not got it. The others have it already.
-  void HandInLost(const std::string& uid, TrackerOutputs* out);
+  // Their submissions are lost, or their jobspecs: they are looked at, and handed in again from the
+  // beginning, for the service that lacks them. Those of the last call that were not handed in
+  // since (refused, or not to be read) are not: meanwhile they may have ended, and would run again.
+  void HandInLost(const std::vector<std::string>& uids, TrackerOutputs* out);
 
   TrackerChanges Changes() const;
   void Commit();

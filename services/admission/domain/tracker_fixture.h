@@ -114,6 +114,13 @@ class TrackerTest : public ::testing::Test {
     return out;
   }
 
+  TrackerOutputs HandInLost(const std::vector<std::string>& uids) {
+    TrackerOutputs out;
+    tracker_.HandInLost(uids, &out);
+    Commit();
+    return out;
+  }
+
   TrackerOutputs LookAgain() {
     TrackerOutputs out;
     tracker_.LookAgain(&out);

@@ -1,5 +1,7 @@
 // Jobs that were rejected, and are handed in again; Jobs that wait, and have another size.
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "libs/kubernetes/quantity.h"
 #include "services/admission/domain/tracker.h"
@@ -88,13 +90,20 @@ void Tracker::Learn(const std::string& uid,
   }
 }
 
-void Tracker::HandInLost(const std::string& uid, TrackerOutputs* out) {
-  const Entry* known = entries_.Find(uid);
-  if (known == nullptr || !known->row || known->row->cancelled) return;
-  Entry& entry = entries_.Edit(uid);
-  entry.rejected = UnplacedJob{};
-  entry.digest = 0;
-  Look(uid, entry, out);
+void Tracker::HandInLost(const std::vector<std::string>& uids, TrackerOutputs* out) {
+  std::vector<std::string> before;
+  for (const auto& [uid, entry] : entries_.map()) {
+    if (entry.rejected && entry.rejected->version == 0) before.push_back(uid);
+  }
+  for (const std::string& uid : before) entries_.Edit(uid).rejected = {};
+  for (const std::string& uid : uids) {
+    const Entry* known = entries_.Find(uid);
+    if (known == nullptr || !known->row || known->row->cancelled) continue;
+    Entry& entry = entries_.Edit(uid);
+    entry.rejected = UnplacedJob{};
+    entry.digest = 0;
+    Look(uid, entry, out);
+  }
 }
 
 }  // namespace fluxqueue::admission

@@ -462,6 +462,33 @@ TEST_F(TrackerTest, ASizeThatWasNotFollowedIsFoundAgain) {
   EXPECT_EQ(Observe(job).messages.at(0).job_updated().spec().slots(), 2U);
 }
 
+TEST_F(TrackerTest, ALostSubmissionIsHandedInFromTheBeginning) {
+  const json job = Held(JobJson());
+  Observe(job);
+  EXPECT_THAT(Observe(job).messages, IsEmpty());
+  EXPECT_THAT(HandInLost({"uid-j", "unknown"}).fetches, SizeIs(1));
+  const TrackerOutputs out = Observe(job);
+  ASSERT_THAT(out.messages, SizeIs(1));
+  EXPECT_EQ(out.messages[0].job_submitted().after_version(), 0U);
+  EXPECT_EQ(out.messages[0].job_submitted().spec().revision(), 2U);
+  EXPECT_THAT(Observe(job).messages, IsEmpty()) << "once";
+}
+
+// Until it can be read again it may have ended: it would run once more.
+TEST_F(TrackerTest, OneThatCouldNotBeReadIsNotHandedInLater) {
+  const json job = Held(JobJson());
+  Observe(job);
+  HandInLost({"uid-j"});
+  HandInLost({});
+  EXPECT_THAT(Observe(Annotated(job, "example.com/note", "edited")).messages, IsEmpty());
+}
+
+TEST_F(TrackerTest, OneThatIsCancelledIsNotHandedIn) {
+  const json cancelled = Annotated(Held(JobJson()), "fluxqueue.io/cancel", "true");
+  Observe(cancelled);
+  EXPECT_THAT(HandInLost({"uid-j"}).fetches, IsEmpty());
+}
+
 TEST_F(TrackerTest, OnlyWhatIsRejectedIsHandedInAgain) {
   const json job = Held(JobJson());
   Observe(Annotated(job, "fluxqueue.io/retry", "from the beginning"));

@@ -242,6 +242,9 @@ class Observer {
     uint64_t newest = 0;  // resourceVersion with which something was said
   };
 
+  // The pool's graph is to have it, as far as was said.
+  static bool BelongsTo(const std::string& pool, const NodeEntry& node);
+
   // What Collect gave and Commit has not confirmed: what had been said before.
   struct Provisional {
     struct OfJob {
@@ -301,7 +304,8 @@ class Observer {
     size_t said = 0;  // hash of it
     uint32_t looks = 0;
   };
-  std::unordered_map<std::string, Unheard> unheard_;  // by node, at the last look
+  // By pool and node, at the last look.
+  std::map<std::pair<std::string, std::string>, Unheard> unheard_;
 
   // Sets are ordered, so that equal pictures are told in equal order.
   std::set<std::string> dirty_jobs_;

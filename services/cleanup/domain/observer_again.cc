@@ -36,18 +36,31 @@ bool Observer::SayStartAgain(const std::string& job_id, uint32_t attempt) {
   return true;
 }
 
+bool Observer::BelongsTo(const std::string& pool, const NodeEntry& node) {
+  if (node.said.has_value()) return node.said_pool == pool;
+  return node.present && node.pool == pool;
+}
+
 size_t Observer::HearNodes(const std::vector<HeardNode>& heard) {
   std::map<std::pair<std::string_view, std::string_view>, const HeardNode*> rows;
   for (const HeardNode& node : heard) rows[{node.pool, node.name}] = &node;
   size_t again = 0;
   const auto before = std::exchange(unheard_, {});
   // True: it was so at the last look, too, and something is to be done.
-  const auto stays = [&](const std::string& name, size_t said) {
-    Unheard& now = unheard_[name] = {.said = said};
-    const auto then = before.find(name);
+  const auto stays = [&](const std::string& pool, const std::string& name, size_t said) {
+    const std::pair key(pool, name);
+    Unheard& now = unheard_[key] = {.said = said};
+    const auto then = before.find(key);
     if (then == before.end() || then->second.said != said) return false;
-    now.looks = then->second.looks + 1;
-    if (!std::has_single_bit(now.looks) || again == kMostSaidAgain) return false;
+    const uint32_t looks = then->second.looks + 1;
+    const bool is_due = std::has_single_bit(looks);
+    // The others stay due.
+    if (is_due && again == kMostSaidAgain) {
+      now.looks = then->second.looks;
+      return false;
+    }
+    now.looks = looks;
+    if (!is_due) return false;
     ++again;
     dirty_nodes_.insert(name);
     return true;
@@ -58,14 +71,14 @@ size_t Observer::HearNodes(const std::vector<HeardNode>& heard) {
     const auto row = rows.find({node.said_pool, name});
     const bool is_heard =
         row != rows.end() && row->second->uid == node.said->uid && row->second->inventory == said;
-    if (is_heard || !stays(name, said)) continue;
+    if (is_heard || !stays(node.said_pool, name, said)) continue;
     pools_[node.said_pool] = false;
     node.said.reset();
   }
   for (const HeardNode& row : heard) {
     const auto known = nodes_.find(row.name);
-    if (known != nodes_.end() && (known->second.present || known->second.said)) continue;
-    if (!stays(row.name, std::hash<std::string>()(row.uid))) continue;
+    if (known != nodes_.end() && BelongsTo(row.pool, known->second)) continue;
+    if (!stays(row.pool, row.name, std::hash<std::string>()(row.uid))) continue;
     NodeEntry& gone = nodes_[row.name];
     gone.said = NodeSaid{.uid = row.uid, .inventory = ""};
     gone.said_pool = row.pool;

@@ -860,6 +860,37 @@ TEST_F(ObserverTest, NodesThatAGraphHasNotHeardOfAreSaidAgain) {
   EXPECT_THAT(Say(), ElementsAre("gone default/n2"));
 }
 
+TEST_F(ObserverTest, MoreNodesThanAreSaidAtOnceAreSaidAtALaterLook) {
+  for (size_t i = 0; i < 2 * Observer::kMostSaidAgain; ++i) {
+    observer_.ObserveNode(MakeNode(fmt::format("more{}", i)), Millis(0));
+  }
+  Start();
+  Say();
+  EXPECT_EQ(observer_.HearNodes({}), 0);
+  size_t said = 0;
+  for (int look = 0; look < 3; ++look) {
+    said += observer_.HearNodes({});
+    Say();
+  }
+  EXPECT_GE(said, 2 * Observer::kMostSaidAgain + 1);
+}
+
+// That it left the first pool is lost: both graphs have it.
+TEST_F(ObserverTest, APoolThatANodeHasLeftIsToldAgain) {
+  Start();
+  kubernetes::Node moved = MakeNode("n1");
+  moved.meta.labels = {{"fluxqueue.io/pool", "other"}};
+  observer_.ObserveNode(moved, Millis(0));
+  Say();
+  events::v1::Node there;
+  there.set_name("n1");
+  there.set_uid("uid-n1");
+  const std::vector<HeardNode> heard = {HeardNode::Of("default", there)};
+  observer_.HearNodes(heard);
+  observer_.HearNodes(heard);
+  EXPECT_THAT(Say(), ::testing::Contains("gone default/n1"));
+}
+
 // One of two pods of the gang "gang".
 kubernetes::Pod GangPod(const std::string& uid, int slot, const std::string& phase) {
   kubernetes::Pod pod = OwnPod(uid, "gang", fmt::format("1.0.{}/2", slot), phase);
