@@ -7,6 +7,40 @@
 
 namespace fluxqueue {
 
+void Bell::Ring() {
+  {
+    const std::lock_guard lock(mutex_);
+    rung_ = true;
+  }
+  changed_.notify_all();
+}
+
+bool Bell::rung() const {
+  const std::lock_guard lock(mutex_);
+  return rung_;
+}
+
+void Bell::Silence() {
+  const std::lock_guard lock(mutex_);
+  rung_ = false;
+}
+
+void Bell::WaitFor(std::chrono::steady_clock::duration time, const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, stop, time, [this] { return rung_; });
+}
+
+void Clock::Wait(Bell& bell,
+                 std::chrono::steady_clock::time_point until,
+                 const std::stop_token& stop) const {
+  bell.WaitFor(until - Monotonic(), stop);
+}
+
+void Pause(const Clock& clock, Millis time, const std::stop_token& stop) {
+  Bell nobody;
+  clock.Wait(nobody, clock.Monotonic() + time, stop);
+}
+
 std::chrono::system_clock::time_point RealClock::Now() const {
   return std::chrono::system_clock::now();
 }

@@ -2,12 +2,30 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
+#include <stop_token>
 #include <string>
 
 namespace fluxqueue {
 
 using Millis = std::chrono::milliseconds;
+
+// Rung by some, waited for by one. A ring is not lost when nobody waits: it is kept until the next
+// Silence(). Thread-safe.
+class Bell {
+ public:
+  void Ring();
+  bool rung() const;
+  void Silence();
+  // As RealClock waits.
+  void WaitFor(std::chrono::steady_clock::duration time, const std::stop_token& stop);
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool rung_ = false;  // guarded by mutex_
+};
 
 // Thread-safe.
 class Clock {
@@ -17,6 +35,11 @@ class Clock {
   virtual std::chrono::system_clock::time_point Now() const = 0;
   // Never goes back; for deadlines and latencies.
   virtual std::chrono::steady_clock::time_point Monotonic() const = 0;
+  // Returns at `until`, and before that once the bell has rung or `stop` came. All that loops wait
+  // for goes through here: where time is simulated, others go on meanwhile.
+  virtual void Wait(Bell& bell,
+                    std::chrono::steady_clock::time_point until,
+                    const std::stop_token& stop) const;
 };
 
 class RealClock final : public Clock {
@@ -38,6 +61,9 @@ class FakeClock final : public Clock {
   std::chrono::system_clock::time_point now_;
   std::chrono::steady_clock::time_point monotonic_;
 };
+
+// Waits for `time`, less when stopped.
+void Pause(const Clock& clock, Millis time, const std::stop_token& stop);
 
 // The nearest time that RFC 3339 and protobuf's Timestamp can write, and so Kubernetes reads: in
 // the years 1 to 9999. What users write, and what is added up of it, may be beyond.

@@ -1,7 +1,6 @@
 #include "libs/delivery/committer.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <iterator>
 #include <utility>
 
@@ -36,7 +35,7 @@ Committer::Committer(const LoopOptions& options,
       ready_(ready),
       progress_(progress),
       faults_(faults),
-      connection_(OwnOptions(options.postgres, progress)),
+      store_(options.stores->Open(OwnOptions(options.postgres, progress))),
       publisher_(options, clock, stats),
       stamper_(options.service, options.topics, options.max_clock_lead) {}
 
@@ -48,8 +47,9 @@ absl::Status Committer::Transact(BatchGuard& guard,
   const CommitFault fault = faults_ == nullptr ? CommitFault::kNone : faults_->NextCommit();
   uint64_t delivery_rows = 0;
   uint64_t handler_rows = 0;
-  absl::Status status = connection_.Transact([&](pqxx::transaction_base& tx) -> absl::Status {
-    RETURN_IF_ERROR(guard.Lock(tx));
+  absl::Status status = store_->Transact([&](pqxx::transaction_base& tx) -> absl::Status {
+    const absl::Status locked = guard.Lock(tx);
+    if (faults_ == nullptr || !faults_->Lacks(Safety::kEpoch)) RETURN_IF_ERROR(locked);
     if (handler != nullptr) {
       const uint64_t before = postgres::RowsWritten();
       RETURN_IF_ERROR(handler->Write(tx));
@@ -65,7 +65,7 @@ absl::Status Committer::Transact(BatchGuard& guard,
     stats_.delivery_rows += delivery_rows;
     stats_.handler_rows += handler_rows;
     if (fault == CommitFault::kAfter) {
-      connection_.Close();
+      store_->Close();
       status = Unavailable("injected: the connection died");
     }
   }
@@ -74,10 +74,11 @@ absl::Status Committer::Transact(BatchGuard& guard,
 
 absl::Status Committer::Settle(BatchGuard& guard, const absl::Status& cause, std::stop_token stop) {
   ++stats_.doubts;
-  Backoff backoff(options_.retry_min, options_.retry_max);
+  if (faults_ != nullptr && faults_->Lacks(Safety::kSettle)) return absl::OkStatus();
+  Backoff backoff(options_.retry_min, options_.retry_max, options_.seed);
   while (true) {
     BatchGuard::Outcome outcome{};
-    absl::Status status = connection_.Transact([&](pqxx::transaction_base& tx) {
+    absl::Status status = store_->Transact([&](pqxx::transaction_base& tx) {
       outcome = guard.Settle(tx);
       return absl::OkStatus();
     });
@@ -97,7 +98,7 @@ absl::Status Committer::Settle(BatchGuard& guard, const absl::Status& cause, std
     }
     ready_.Set(status);
     progress_.Step();
-    Pause(backoff.Next(), stop);
+    Pause(clock_, backoff.Next(), stop);
   }
 }
 
@@ -170,13 +171,6 @@ void Readiness::Set(const absl::Status& status) {
   } else {
     LogWarning("delivery waits", {{"because", Message(status)}});
   }
-}
-
-void Pause(Millis time, std::stop_token stop) {
-  std::mutex mutex;
-  std::condition_variable_any changed;
-  std::unique_lock lock(mutex);
-  changed.wait_for(lock, stop, time, [] { return false; });
 }
 
 }  // namespace fluxqueue::delivery

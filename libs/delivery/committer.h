@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <stop_token>
 #include <string>
@@ -89,7 +90,7 @@ class Committer {
   // stopped before the outcome could be told.
   absl::Status Commit(Batch& batch, BatchGuard& guard, BatchHandler* handler, std::stop_token stop);
 
-  postgres::Connection& connection() { return connection_; }
+  postgres::Store& store() { return *store_; }
   Publisher& publisher() { return publisher_; }
   Stamper& stamper() { return stamper_; }
   std::chrono::steady_clock::time_point last_commit() const { return last_commit_; }
@@ -110,14 +111,11 @@ class Committer {
   Readiness& ready_;
   Progress& progress_;
   FaultInjector* faults_;
-  postgres::Connection connection_;
+  const std::unique_ptr<postgres::Store> store_;
   Publisher publisher_;
   Stamper stamper_;
   std::chrono::steady_clock::time_point last_commit_;
   Pacer pacer_;
 };
-
-// Waits for `time`, less when stopped.
-void Pause(Millis time, std::stop_token stop);
 
 }  // namespace fluxqueue::delivery

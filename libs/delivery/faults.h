@@ -11,11 +11,23 @@ enum class CommitFault {
   kAfter,   // COMMIT takes effect, and the connection dies before the answer
 };
 
+// What keeps effects exactly once. A simulation takes one out, and must then see something go
+// wrong.
+enum class Safety {
+  kEpoch,     // a batch commits only while its rows are as memory has them
+  kSequence,  // of a stream each sequence is taken once
+  kSettle,    // what became of a commit whose outcome is unknown is read from the row
+};
+
 class FaultInjector {
  public:
   virtual ~FaultInjector() = default;
   // Asked once for each commit, from the loop's thread.
-  virtual CommitFault NextCommit() = 0;
+  virtual CommitFault NextCommit() { return CommitFault::kNone; }
+  virtual bool Lacks(Safety safety) const {
+    static_cast<void>(safety);
+    return false;
+  }
   // Before the first byte of its value is looked at, on the loop's thread.
   virtual void Reading(const kafka::Message& message) { static_cast<void>(message); }
 };

@@ -91,7 +91,11 @@ absl::Status MessageFolder::Fold(const kafka::Message& message,
                   batch);
     }
   }
-  switch (partition.filter.Judge(position->stream, position->sequence)) {
+  StreamFilter::Verdict verdict = partition.filter.Judge(position->stream, position->sequence);
+  if (faults_ != nullptr && faults_->Lacks(Safety::kSequence)) {
+    verdict = StreamFilter::Verdict::kTake;
+  }
+  switch (verdict) {
     case StreamFilter::Verdict::kDuplicate:
       ++batch->duplicates;
       return absl::OkStatus();

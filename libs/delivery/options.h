@@ -2,13 +2,17 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <random>
 #include <string>
 
 #include "libs/base/clock.h"
+#include "libs/kafka/bus.h"
 #include "libs/kafka/client.h"
 #include "libs/kafka/topics.h"
 #include "libs/postgres/connection.h"
+#include "libs/postgres/store.h"
 #include "libs/signing/keys.h"
 
 namespace fluxqueue::delivery {
@@ -42,6 +46,13 @@ struct LoopOptions {
   // Between two tries while something is away.
   Millis retry_min{50};
   Millis retry_max{2000};
+  // The longest that a partition loop waits for messages.
+  Millis idle{100};
+  // The world: Kafka and Postgres, or what is simulated in their place.
+  std::shared_ptr<kafka::Bus> bus = kafka::RealBus();
+  std::shared_ptr<postgres::Stores> stores = postgres::RealStores();
+  // Of what is left to chance: how far tries of replicas are apart.
+  uint64_t seed = std::random_device()();
 };
 
 }  // namespace fluxqueue::delivery

@@ -27,7 +27,7 @@ std::string PartitionHolder::StreamOf(int partition) const {
 }
 
 absl::StatusOr<std::map<int, PartitionHolder::Log>> PartitionHolder::ReadLogs(
-    kafka::Consumer& consumer, const std::map<int, PartitionTable::Place>& handled) {
+    kafka::Subscription& consumer, const std::map<int, PartitionTable::Place>& handled) {
   std::map<int, Log> logs;
   std::map<int, Millis> times;
   for (const auto& [partition, place] : handled) {
@@ -83,9 +83,10 @@ absl::Status PartitionHolder::ClaimRow(pqxx::transaction_base& tx,
   return deps_.handler.Load(tx, row.partition);
 }
 
-absl::Status PartitionHolder::Claim(kafka::Consumer& consumer, const std::vector<int>& partitions) {
+absl::Status PartitionHolder::Claim(kafka::Subscription& consumer,
+                                    const std::vector<int>& partitions) {
   std::map<int, Claimed> claims;
-  const absl::Status status = deps_.committer.connection().Transact(
+  const absl::Status status = deps_.committer.store().Transact(
       kClaimLimits, [&](pqxx::transaction_base& tx) -> absl::Status {
         std::map<int, PartitionTable::Place> handled;
         for (const int partition : partitions) {
@@ -125,7 +126,7 @@ void PartitionHolder::Hold(int partition, Claimed claimed) {
 }
 
 absl::Status PartitionHolder::ReadSkips() {
-  return deps_.committer.connection().Query([this](pqxx::transaction_base& tx) {
+  return deps_.committer.store().Query([this](pqxx::transaction_base& tx) {
     for (const auto& [partition, held] : deps_.table.held()) {
       deps_.folder.LeaveOut(partition, LoadSkips(tx, partition));
     }

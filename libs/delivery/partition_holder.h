@@ -15,7 +15,7 @@
 #include "libs/delivery/options.h"
 #include "libs/delivery/partition_table.h"
 #include "libs/delivery/stats.h"
-#include "libs/kafka/consumer.h"
+#include "libs/kafka/bus.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -38,7 +38,7 @@ class PartitionHolder {
   explicit PartitionHolder(Deps deps) : deps_(deps) {}
 
   // Takes them, whoever has them, and loads what is kept of them. Any status but OK: none is held.
-  absl::Status Claim(kafka::Consumer& consumer, const std::vector<int>& partitions);
+  absl::Status Claim(kafka::Subscription& consumer, const std::vector<int>& partitions);
   void Drop(int partition);
   // What an operator wants left out, in the partitions held.
   absl::Status ReadSkips();
@@ -53,7 +53,7 @@ class PartitionHolder {
   // ends no earlier, and has nothing before that place that was appended later. What is read twice
   // is a duplicate (stream_filter.h).
   static absl::StatusOr<std::map<int, Log>> ReadLogs(
-      kafka::Consumer& consumer, const std::map<int, PartitionTable::Place>& handled);
+      kafka::Subscription& consumer, const std::map<int, PartitionTable::Place>& handled);
   // Where to go on in partitions held.
   std::vector<kafka::Position> Positions(const std::vector<int>& partitions) const;
 

@@ -17,15 +17,13 @@
 #include "libs/delivery/partition_table.h"
 #include "libs/delivery/partition_worker.h"
 #include "libs/delivery/prepare.h"
-#include "libs/kafka/consumer.h"
+#include "libs/kafka/bus.h"
 
 namespace fluxqueue::delivery {
 namespace {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
-// The longest sleep.
-constexpr Millis kIdle{100};
 constexpr Millis kDrain{1000};
 constexpr Millis kLagInterval{1000};
 
@@ -57,7 +55,7 @@ class PartitionLoop::Impl {
                  .folder = folder_,
                  .stats = stats_,
                  .progress = progress_}),
-        backoff_(options_.loop.retry_min, options_.loop.retry_max) {}
+        backoff_(options_.loop.retry_min, options_.loop.retry_max, options_.loop.seed) {}
 
   absl::Status Run(std::stop_token stop);
   absl::Status Prepare(std::stop_token stop);
@@ -91,7 +89,7 @@ class PartitionLoop::Impl {
   // librdkafka 2.0 may never join again after a broker that was restarted has forgotten the member:
   // then the consumer is made anew. A member for whom there are no partitions is told so with an
   // empty assignment.
-  Millis RejoinPatience() const { return 2 * options_.loop.session_timeout + kIdle; }
+  Millis RejoinPatience() const { return 2 * options_.loop.session_timeout + options_.loop.idle; }
   // A commit went through: what had been in the way is so no more.
   void NoteWorked();
   // Drops what another has taken; false: nothing was.
@@ -113,7 +111,7 @@ class PartitionLoop::Impl {
   Backoff backoff_;
 
   std::mutex consumer_mutex_;  // guards the pointer against Wake
-  std::unique_ptr<kafka::Consumer> consumer_;
+  std::unique_ptr<kafka::Subscription> consumer_;
   absl::Status kafka_status_;
 
   std::optional<std::vector<int>> starting_;  // gained, and not claimed yet
@@ -126,7 +124,7 @@ class PartitionLoop::Impl {
 
 absl::Status PartitionLoop::Impl::Prepare(std::stop_token stop) {
   const auto waits = [this](const absl::Status& why) { ready_.Set(why); };
-  return delivery::Prepare(options_.loop, options_.migrations, waits, std::move(stop));
+  return delivery::Prepare(options_.loop, options_.migrations, waits, std::move(stop), clock_);
 }
 
 absl::Status PartitionLoop::Impl::Run(std::stop_token stop) {
@@ -173,7 +171,7 @@ void PartitionLoop::Impl::Wake() {
 absl::Status PartitionLoop::Impl::EnsureConsumer() {
   if (consumer_ != nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(auto consumer,
-                   kafka::Consumer::Create({.brokers = options_.loop.brokers,
+                   options_.loop.bus->Join({.brokers = options_.loop.brokers,
                                             .topic = options_.topic,
                                             .group = group_,
                                             .instance = options_.loop.instance,
@@ -202,9 +200,9 @@ void PartitionLoop::Impl::DropConsumer(const absl::Status& why) {
 
 Millis PartitionLoop::Impl::ReceiveTimeout() const {
   if (starting_.has_value()) return Millis{0};
-  if (table_.held().empty()) return worker_.inbox().empty() ? kIdle : Millis{0};
+  if (table_.held().empty()) return worker_.inbox().empty() ? options_.loop.idle : Millis{0};
   const TimePoint now = clock_.Monotonic();
-  TimePoint until = now + kIdle;
+  TimePoint until = now + options_.loop.idle;
   if (!worker_.inbox().empty() || handler_.HasWork()) {
     until = now;
   } else if (const std::optional<TimePoint> wake_at = handler_.WakeAt()) {
@@ -220,10 +218,10 @@ void PartitionLoop::Impl::Receive(std::stop_token stop) {
   absl::Status status;
   if (now < retry_at_) {
     // Only so much is received while nothing can be done with it, that the group keeps us.
-    Pause(std::chrono::ceil<Millis>(retry_at_ - now), stop);
+    Pause(clock_, std::chrono::ceil<Millis>(retry_at_ - now), stop);
     status = consumer_->Poll(Millis{0}, 1, &inbox);
   } else if (committer_.publisher().Full()) {
-    committer_.publisher().Pump(kIdle);
+    committer_.publisher().Pump(options_.loop.idle);
     status = consumer_->Poll(Millis{0}, 1, &inbox);
   } else {
     const size_t room = std::max<size_t>(

@@ -25,6 +25,7 @@ absl::Status MakeTopics(const LoopOptions& options);
 absl::Status Prepare(const LoopOptions& options,
                      const std::vector<const postgres::MigrationSet*>& migrations,
                      const std::function<void(const absl::Status&)>& waits,
-                     std::stop_token stop);
+                     std::stop_token stop,
+                     const Clock& clock = RealClock());
 
 }  // namespace fluxqueue::delivery

@@ -19,7 +19,7 @@ Publisher::Publisher(const LoopOptions& options, const Clock& clock, Stats& stat
     : options_(options),
       clock_(clock),
       stats_(stats),
-      backoff_(options.retry_min, options.retry_max),
+      backoff_(options.retry_min, options.retry_max, options.seed),
       progress_at_(clock.Monotonic()) {}
 
 void Publisher::Add(OutboxRow row) {
@@ -34,7 +34,7 @@ bool Publisher::Full() const {
 bool Publisher::Ensure() {
   if (producer_ != nullptr) return true;
   if (clock_.Monotonic() < retry_at_) return false;
-  auto producer = kafka::Producer::Create(
+  auto producer = options_.bus->Open(
       options_.brokers, options_.service + "-" + options_.instance, [this](uint64_t row) {
         tracker_.Acknowledge(row);
         ++stats_.sent;

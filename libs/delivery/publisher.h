@@ -12,7 +12,7 @@
 #include "libs/delivery/options.h"
 #include "libs/delivery/outbox_tracker.h"
 #include "libs/delivery/stats.h"
-#include "libs/kafka/producer.h"
+#include "libs/kafka/bus.h"
 
 #include "absl/status/status.h"
 
@@ -53,7 +53,7 @@ class Publisher {
   const Clock& clock_;
   Stats& stats_;
   OutboxTracker tracker_;
-  std::unique_ptr<kafka::Producer> producer_;
+  std::unique_ptr<kafka::Appender> producer_;
   Backoff backoff_;
   std::chrono::steady_clock::time_point retry_at_;
   std::chrono::steady_clock::time_point

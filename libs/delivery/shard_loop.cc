@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -37,7 +35,7 @@ class ShardLoop::Impl final : public BatchGuard {
         quarantine_(options_.quarantine == nullptr ? no_objects_ : *options_.quarantine),
         progress_(clock, options_.loop.step_limit),
         committer_(options_.loop, clock, stats_, ready_, progress_, faults),
-        backoff_(options_.loop.retry_min, options_.loop.retry_max) {}
+        backoff_(options_.loop.retry_min, options_.loop.retry_max, options_.loop.seed) {}
 
   absl::Status Run(std::stop_token stop);
   absl::Status Prepare(std::stop_token stop);
@@ -102,14 +100,12 @@ class ShardLoop::Impl final : public BatchGuard {
   TimePoint next_try_;  // to take the lease, or after an error
   TimePoint renew_at_;
 
-  std::mutex mutex_;
-  std::condition_variable_any woken_cv_;
-  bool woken_ = false;
+  Bell bell_;
 };
 
 absl::Status ShardLoop::Impl::Prepare(std::stop_token stop) {
   const auto waits = [this](const absl::Status& why) { ready_.Set(why); };
-  return delivery::Prepare(options_.loop, options_.migrations, waits, std::move(stop));
+  return delivery::Prepare(options_.loop, options_.migrations, waits, std::move(stop), clock_);
 }
 
 absl::Status ShardLoop::Impl::Run(std::stop_token stop) {
@@ -145,11 +141,7 @@ absl::Status ShardLoop::Impl::RunOnce(std::stop_token stop) {
 }
 
 void ShardLoop::Impl::Wake() {
-  {
-    const std::scoped_lock lock(mutex_);
-    woken_ = true;
-  }
-  woken_cv_.notify_one();
+  bell_.Ring();
 }
 
 bool ShardLoop::Impl::Due() const {
@@ -178,10 +170,13 @@ void ShardLoop::Impl::Wait(std::stop_token stop) {
     until = std::min(until, next_try_);
   }
   if (!held_ && now >= next_try_) return;
-  std::unique_lock lock(mutex_);
   // Woken while it must not work anyway: sleep on, and look when the time has come.
-  woken_cv_.wait_for(lock, stop, until - now, [&] { return woken_ && may_work; });
-  woken_ = false;
+  if (may_work) {
+    clock_.Wait(bell_, until, stop);
+  } else {
+    Pause(clock_, std::chrono::ceil<Millis>(until - now), stop);
+  }
+  bell_.Silence();
 }
 
 absl::Status ShardLoop::Impl::Take() {
@@ -190,7 +185,7 @@ absl::Status ShardLoop::Impl::Take() {
   int ends = 0;
   std::vector<OutboxRow> leftovers;
   const absl::Status status =
-      committer_.connection().Transact([&](pqxx::transaction_base& tx) -> absl::Status {
+      committer_.store().Transact([&](pqxx::transaction_base& tx) -> absl::Status {
         lease = TakeRows(tx, &objects, &ends);
         if (!lease.has_value()) return absl::OkStatus();
         ASSIGN_OR_RETURN(leftovers, LoadOutbox(tx, stream_));
@@ -241,7 +236,7 @@ void ShardLoop::Impl::BeCareful(int ends) {
   LogWarning("processes that held the lease ended again and again: objects go one by one",
              {{"shard", stream_}, {"ends", fmt::format("{}", ends)}});
   quarantine_.MarkWith([this](const ObjectRef* object) {
-    return committer_.connection().Query([&](pqxx::transaction_base& tx) {
+    return committer_.store().Query([&](pqxx::transaction_base& tx) {
       MarkUnderWay(tx, options_.shard, object);
       return absl::OkStatus();
     });
@@ -254,7 +249,7 @@ absl::Status ShardLoop::Impl::EndCare() {
   if (handler_.HasWork() && now < *careful_until_ + (kCarefulAtMost - kCarefulFor)) {
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(committer_.connection().Query([&](pqxx::transaction_base& tx) {
+  RETURN_IF_ERROR(committer_.store().Query([&](pqxx::transaction_base& tx) {
     ForgetEnds(tx, options_.shard, lease_.epoch);
     return absl::OkStatus();
   }));
@@ -270,8 +265,8 @@ absl::Status ShardLoop::Impl::Reload(std::stop_token stop) {
   }
   if (!held_) return absl::OkStatus();
   handler_.Drop();
-  const absl::Status status = committer_.connection().Transact(
-      [&](pqxx::transaction_base& tx) { return handler_.Load(tx); });
+  const absl::Status status =
+      committer_.store().Transact([&](pqxx::transaction_base& tx) { return handler_.Load(tx); });
   if (!status.ok()) {
     handler_.Drop();
     return status;
@@ -398,7 +393,7 @@ void ShardLoop::Impl::Drop() {
 // Whoever waits for the lease need not wait until it runs out.
 void ShardLoop::Impl::Release() {
   if (!held_) return;
-  const absl::Status status = committer_.connection().Transact([&](pqxx::transaction_base& tx) {
+  const absl::Status status = committer_.store().Transact([&](pqxx::transaction_base& tx) {
     ReleaseLease(tx, options_.shard, lease_);
     if (quarantine_.marks()) ClearUnderWay(tx, options_.shard);
     return absl::OkStatus();

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "libs/base/clock.h"
+#include "libs/kafka/bus.h"
 #include "libs/kafka/client.h"
 #include "libs/kafka/message.h"
 
@@ -36,35 +37,11 @@
 
 namespace fluxqueue::kafka {
 
-struct ConsumerOptions {
-  Brokers brokers;
-  std::string topic;
-  std::string group;
-  std::string instance;
-  // At least the broker's group.min.session.timeout.ms (6 s where it was not lowered).
-  Millis session_timeout{3000};
-};
-
-struct Assignment {
-  std::vector<int> gained;
-  std::vector<int> lost;
-};
-
-struct Position {
-  int partition;
-  int64_t offset;
-};
-
-struct Watermarks {
-  int64_t low = 0;   // the first offset still kept
-  int64_t high = 0;  // the offset that the next record will get
-};
-
-class Consumer {
+class Consumer final : public Subscription {
  public:
   // Joins the group in the background. Fails only on bad options.
   static absl::StatusOr<std::unique_ptr<Consumer>> Create(const ConsumerOptions& options);
-  ~Consumer();
+  ~Consumer() override;
   Consumer(const Consumer&) = delete;
   Consumer& operator=(const Consumer&) = delete;
 
@@ -73,30 +50,30 @@ class Consumer {
   // broker is away: it goes on by itself), OutOfRange (a partition's offset is not in the log: see
   // TakeOutOfRange), FailedPrecondition (fenced, refused …: this consumer is done for, make a new
   // one).
-  absl::Status Poll(Millis timeout, size_t max, std::vector<Message>* messages);
+  absl::Status Poll(Millis timeout, size_t max, std::vector<Message>* messages) override;
 
   // Thread-safe: the Poll under way, or else the next one, returns at once.
-  void Wake();
+  void Wake() override;
 
   // The change that waits for an answer, once.
-  std::optional<Assignment> TakeAssignment();
+  std::optional<Assignment> TakeAssignment() override;
   // Answers `gained`. To be called also with an empty list.
-  absl::Status Start(const std::vector<Position>& positions);
+  absl::Status Start(const std::vector<Position>& positions) override;
   // Answers `lost`.
-  absl::Status Stop(const std::vector<int>& partitions);
+  absl::Status Stop(const std::vector<int>& partitions) override;
   // Goes on from another offset. REQUIRES: the partitions were started.
   absl::Status Seek(const std::vector<Position>& positions);
   // Partitions whose offset was outside the log since the last call.
-  std::vector<int> TakeOutOfRange();
+  std::vector<int> TakeOutOfRange() override;
 
   // Asks the broker.
-  absl::StatusOr<Watermarks> QueryWatermarks(int partition, Millis timeout);
+  absl::StatusOr<Watermarks> QueryWatermarks(int partition, Millis timeout) override;
   // The first record of each partition that was appended later than the time; who has none is not
   // in the answer. Asks the brokers. Unavailable: one of the partitions cannot be asked about.
   absl::StatusOr<std::map<int, int64_t>> FirstAfter(const std::map<int, Millis>& times,
-                                                    Millis timeout);
+                                                    Millis timeout) override;
   // The end of the log as the last fetch saw it; -1: not known yet. Asks nobody.
-  int64_t CachedEnd(int partition);
+  int64_t CachedEnd(int partition) override;
 
   const std::string& topic() const { return options_.topic; }
 

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "libs/base/clock.h"
+#include "libs/kafka/bus.h"
 #include "libs/kafka/client.h"
 #include "libs/kafka/message.h"
 
@@ -21,16 +22,15 @@
 
 namespace fluxqueue::kafka {
 
-class Producer {
+class Producer final : public Appender {
  public:
-  // Called inside Poll with the id given to Produce, once the record is in the log.
-  using OnAcknowledged = std::function<void(uint64_t id)>;
+  using OnAcknowledged = kafka::OnAcknowledged;
 
   static absl::StatusOr<std::unique_ptr<Producer>> Create(const Brokers& brokers,
                                                           std::string_view client_id,
                                                           OnAcknowledged on_acknowledged);
   // Drops what was not acknowledged.
-  ~Producer();
+  ~Producer() override;
   Producer(const Producer&) = delete;
   Producer& operator=(const Producer&) = delete;
 
@@ -40,15 +40,17 @@ class Producer {
                        std::string_view key,
                        std::string_view value,
                        const Headers& headers,
-                       uint64_t id);
+                       uint64_t id) override;
   // Serves acknowledgements; waits up to `timeout` for the first.
-  void Poll(Millis timeout);
+  void Poll(Millis timeout) override;
   // Waits until all is acknowledged, or fails with DeadlineExceeded.
   absl::Status Flush(Millis timeout);
   // Where the next record of the partition will be. Blocks.
-  absl::StatusOr<int64_t> QueryEnd(const std::string& topic, int partition, Millis timeout);
+  absl::StatusOr<int64_t> QueryEnd(const std::string& topic,
+                                   int partition,
+                                   Millis timeout) override;
   // Not OK after a record was refused; says which topic and why.
-  const absl::Status& failed() const { return failed_; }
+  const absl::Status& failed() const override { return failed_; }
 
  private:
   explicit Producer(OnAcknowledged on_acknowledged)

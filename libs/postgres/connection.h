@@ -27,6 +27,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/postgres/status.h"
+#include "libs/postgres/store.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -69,27 +70,24 @@ struct Limits {
   Millis answer_timeout{0};
 };
 
-// Throws pqxx exceptions or returns a status; both roll the transaction back.
-using Work = std::function<absl::Status(pqxx::transaction_base&)>;
-
 // Confined to one thread.
-class Connection {
+class Connection final : public Store {
  public:
   explicit Connection(Options options);
-  ~Connection();
+  ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   // Runs `work` in a read-write transaction and commits when it returns OK. The status of `work`,
   // or else of the database (status.h); IsOutcomeUnknown when the connection died during the
   // commit.
-  absl::Status Transact(const Work& work);
-  absl::Status Transact(const Limits& limits, const Work& work);
+  absl::Status Transact(const Work& work) override;
+  absl::Status Transact(const Limits& limits, const Work& work) override;
   // The same without a transaction: each statement for itself. For reads of one statement.
-  absl::Status Query(const Work& work);
+  absl::Status Query(const Work& work) override;
 
   // Drops the connection; the next call makes a new one.
-  void Close();
+  void Close() override;
   const Options& options() const { return options_; }
 
  private:
