@@ -17,7 +17,7 @@ ctest --test-dir "$build" --show-only | sed -n 's/^ *Test *#[0-9]*: //p' | sort 
 
 cd "$root"
 find . -name '*.md' -not -path './.*' -exec \
-  grep -noE '`(unit|conformance|integration|e2e|adversary|deploy)\.[a-z0-9_]+' {} + | tr -d '`' >"$dir/named"
+  grep -noE '`(unit|conformance|simulation|integration|e2e|adversary|deploy)\.[a-z0-9_]+' {} + | tr -d '`' >"$dir/named"
 (($(wc -l <"$dir/named") > 20)) || die "the pages name $(wc -l <"$dir/named") tests"
 unknown=$(while IFS=: read -r file line name; do
   grep -qxF "$name" "$dir/tests" || printf '%s:%s: there is no test %s\n' "$file" "$line" "$name"

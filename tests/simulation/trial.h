@@ -1,0 +1,61 @@
+// What a run of a simulation is told, and what it tells.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/simulation/fault.h"
+
+namespace fluxqueue::simulation {
+
+// A safety that is taken out.
+enum class Without { kNothing, kEpoch, kSequence, kIncarnation, kSettle, kUndo };
+inline constexpr std::array<Without, 5> kSafeties = {
+    Without::kEpoch, Without::kSequence, Without::kIncarnation, Without::kSettle, Without::kUndo};
+std::string_view Name(Without without);
+std::optional<Without> WithoutOf(std::string_view name);
+std::string ListOfSafeties();
+
+using Counts = std::map<std::string, uint64_t>;
+// A line of the story.
+using Tell = std::function<void(const std::string& line)>;
+
+struct Trial {
+  uint64_t seed = 0;
+  std::vector<Fault> faults;
+  Without without = Without::kNothing;
+  Tell tell;  // may be empty
+};
+
+struct Outcome {
+  std::string error;  // empty: all is well
+  Counts counts;
+  uint64_t hash = 0;  // of all records and steps
+};
+
+constexpr uint64_t kHashBegin = 1469598103934665603ULL;
+constexpr uint64_t HashOf(uint64_t hash, uint64_t next) {
+  return (hash ^ next) * 1099511628211ULL;
+}
+
+// What a program simulates. The same trial has the same outcome, always.
+struct Subject {
+  std::string program;
+  uint64_t seeds = 0;               // where nobody says how many
+  uint64_t mutation_seeds = 0;      // for each safety taken out
+  std::vector<std::string> places;  // names of the processes
+  bool commits_may_be_lost = false;
+  std::function<std::vector<Fault>(uint64_t seed)> plan;
+  std::function<Outcome(const Trial&)> run;
+  // Counts that many seeds cannot leave at zero, or a part of what is simulated is not reached any
+  // more.
+  std::vector<std::string> reached;
+};
+
+}  // namespace fluxqueue::simulation
