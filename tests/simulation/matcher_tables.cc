@@ -1,0 +1,108 @@
+// services/matcher/adapters/matcher_store.h, and what the matcher reads by libs/matcher_rows, over
+// the database in memory.
+#include "tests/simulation/matcher_tables.h"
+
+#include "libs/matcher_rows/matcher_rows.h"
+#include "services/matcher/adapters/matcher_store.h"
+
+namespace fluxqueue {
+
+using matcher_core::Changes;
+using simulation::MatcherTables;
+using simulation::SimTx;
+
+namespace matcher_rows {
+
+std::vector<PoolRows> LoadPools(pqxx::transaction_base& tx, int partition) {
+  const MatcherTables& tables = SimTx::Of(tx).database().Of<MatcherTables>();
+  std::vector<PoolRows> pools;
+  for (const auto& [name, row] : tables.pools.rows()) {
+    if (row.partition != partition) continue;
+    PoolRows& pool = pools.emplace_back();
+    pool.pool = name;
+    pool.rows.pool = row.row;
+    pool.rows.forecast = row.forecast;
+    for (const auto& [key, allocation] : tables.allocations.rows()) {
+      if (allocation.pool == name && !allocation.row.released) {
+        pool.rows.allocations.push_back(allocation.row);
+      }
+    }
+    for (const auto& [key, node] : tables.nodes.rows()) {
+      if (key.first == name) pool.rows.nodes.push_back(node);
+    }
+    for (const auto& [key, spec] : tables.specs.rows()) {
+      if (spec.pool == name) pool.rows.specs.push_back(spec.row);
+    }
+    for (const auto& [key, reservation] : tables.reservations.rows()) {
+      if (reservation.pool == name) pool.rows.reservations.push_back(reservation.row);
+    }
+    for (const auto& [key, answer] : tables.answers.rows()) {
+      if (key.first == name) pool.rows.answers = {{key.second, answer}};  // the last
+    }
+  }
+  return pools;
+}
+
+}  // namespace matcher_rows
+
+namespace matcher {
+
+size_t WriteChanges(pqxx::transaction_base& tx,
+                    const std::string& pool,
+                    int partition,
+                    const Changes& changes,
+                    bool first) {
+  SimTx& sim = SimTx::Of(tx);
+  MatcherTables& tables = sim.database().Of<MatcherTables>();
+  const Millis now = sim.database().Now();
+  for (const auto& key : changes.released) {
+    if (!tables.allocations.Has(MatcherTables::KeyOf(key))) continue;
+    MatcherTables::Allocation& row = tables.allocations.Edit(MatcherTables::KeyOf(key));
+    row.row.released = true;
+    row.released_at = now;
+  }
+  for (const auto& row : changes.allocations) {
+    MatcherTables::Allocation& kept = tables.allocations.Edit(MatcherTables::KeyOf(row.key));
+    kept = {kept.pool.empty() ? pool : kept.pool, row, row.released ? now : Millis(0)};
+  }
+  for (const std::string& name : changes.nodes_dropped) tables.nodes.Erase({pool, name});
+  for (const auto& row : changes.nodes) tables.nodes.Put({pool, row.name}, row);
+  for (const auto& key : changes.specs_dropped) tables.specs.Erase(key);
+  for (const auto& row : changes.specs) {
+    MatcherTables::Spec& kept = tables.specs.Edit({row.job_id, row.part});
+    kept = {kept.pool.empty() ? pool : kept.pool, row};
+  }
+  for (const auto& key : changes.reservations_dropped) {
+    tables.reservations.Erase(MatcherTables::KeyOf(key));
+  }
+  for (const auto& row : changes.reservations) {
+    MatcherTables::Reservation& kept = tables.reservations.Edit(MatcherTables::KeyOf(row.key));
+    kept = {kept.pool.empty() ? pool : kept.pool, row};
+  }
+  for (const auto& row : changes.answers) tables.answers.Put({pool, row.cycle_id}, row.answer);
+  if (!changes.answers.empty() && changes.answers_dropped_through != 0) {
+    tables.answers.EraseIf([&](const auto& key, const auto&) {
+      return key.first == pool && key.second <= changes.answers_dropped_through;
+    });
+  }
+  if (changes.pool.has_value() || first) {
+    MatcherTables::Pool& row = tables.pools.Edit(pool);
+    row.partition = partition;
+    row.row = changes.pool.value_or("");
+  }
+  if (changes.forecast.has_value() && tables.pools.Has(pool)) {
+    tables.pools.Edit(pool).forecast = *changes.forecast;
+  }
+  return changes.released.size() + changes.allocations.size() + changes.nodes_dropped.size() +
+         changes.nodes.size() + changes.specs_dropped.size() + changes.specs.size();
+}
+
+size_t PruneReleased(pqxx::transaction_base& tx, Millis age) {
+  SimTx& sim = SimTx::Of(tx);
+  const Millis before = sim.database().Now() - age;
+  return sim.database().Of<MatcherTables>().allocations.EraseIf(
+      [&](const auto&, const auto& row) { return row.row.released && row.released_at < before; });
+}
+
+}  // namespace matcher
+}  // namespace fluxqueue

@@ -1,0 +1,81 @@
+#include "tests/simulation/pool_world.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fluxqueue::simulation {
+
+std::map<std::string, PoolWorld::Job> PoolWorld::DrawJobs(Chance& chance) {
+  std::map<std::string, Job> jobs;
+  for (int i = 0; i < kJobs; ++i) {
+    Job& job = jobs[fmt::format("j{:02}", i)];
+    job.slots = static_cast<uint32_t>(chance.Between(1, 4));
+    job.cpu = 500 * chance.Between(1, 6);
+    job.run = Millis(chance.Between(500, 15'000));
+    job.submit_at = Millis(chance.Between(0, 40'000));
+  }
+  return jobs;
+}
+
+PoolWorld::PoolWorld(const Trial& trial, std::map<std::string, Job> jobs)
+    : World(trial), jobs_(std::move(jobs)) {
+  for (auto& [id, job] : jobs_) {
+    scheduler().After(job.submit_at, [this, &id = id, &job = job] {
+      job.submitted = true;
+      if (tells()) Say(fmt::format("{} is submitted: {} slots of {}", id, job.slots, job.cpu));
+    });
+  }
+  database().OnCommit([this] { Check(); });
+}
+
+void PoolWorld::TakeNode(int number, bool away) {
+  Node& node = nodes_[static_cast<size_t>(number)];
+  node.away = away;
+  if (!away) ++node.generation;
+  if (tells()) Say(fmt::format("n{} {}", number, away ? "goes" : "comes"));
+}
+
+void PoolWorld::StartJob(const std::string& id, uint32_t attempt) {
+  Job& job = jobs_.at(id);
+  if (job.ended) return;
+  if (attempt != 0 && job.attempt != 0 && job.attempt != attempt) {
+    Fail(fmt::format("{} is started twice", id));
+  }
+  job.attempt = attempt;
+  if (tells()) {
+    Say(attempt == 0 ? fmt::format("{} is stopped", id)
+                     : fmt::format("{} runs, attempt {}", id, attempt));
+  }
+  if (attempt == 0) return;
+  scheduler().After(job.run, [&job, attempt] {
+    if (job.attempt == attempt) job.ended = true;
+  });
+}
+
+bool PoolWorld::Done() {
+  for (const auto& [id, job] : jobs_) {
+    if (!job.ended) return false;
+    const QueueTables::Job* row = database().Of<QueueTables>().jobs.Find(id);
+    if (row == nullptr || row->live()) return false;
+  }
+  for (const auto& [key, row] : database().Of<MatcherTables>().allocations.rows()) {
+    if (!row.row.released) return false;
+  }
+  return true;
+}
+
+std::string PoolWorld::WhatIsLeft() {
+  std::string text;
+  for (const auto& [id, job] : jobs_) {
+    const QueueTables::Job* row = database().Of<QueueTables>().jobs.Find(id);
+    if (row == nullptr) {
+      text += id + " unknown; ";
+    } else if (row->live()) {
+      text += fmt::format("{} {} {}; ", id, model::Name(row->job.state), row->job.reason);
+    }
+  }
+  return text;
+}
+
+}  // namespace fluxqueue::simulation
