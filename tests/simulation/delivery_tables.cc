@@ -9,7 +9,6 @@
 
 namespace fluxqueue::delivery {
 
-using simulation::Database;
 using simulation::DeliveryTables;
 using simulation::SimTx;
 

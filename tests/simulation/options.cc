@@ -42,6 +42,7 @@ bool ParseSeeds(const Texts& texts, const Subject& subject, Options* options) {
     return true;
   }
   options->to = subject.seeds;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread
   const char* const more = std::getenv("FLUXQUEUE_SIMULATION_SEEDS");
   return more == nullptr || ParseNumber(more, &options->to);
 }
