@@ -82,6 +82,18 @@ absl::Status Admin::Failure(rd_kafka_resp_err_t code, std::string_view doing) {
 }
 
 absl::StatusOr<int> Admin::PartitionCount(const std::string& topic) {
+  ASSIGN_OR_RETURN(const TopicState shape, Shape(topic));
+  return shape.partitions;
+}
+
+absl::StatusOr<TopicState> Admin::Describe(const std::string& topic) {
+  ASSIGN_OR_RETURN(TopicState state, Shape(topic));
+  if (state.partitions == 0) return state;
+  ASSIGN_OR_RETURN(state.config, Settings(topic));
+  return state;
+}
+
+absl::StatusOr<TopicState> Admin::Shape(const std::string& topic) {
   const rd_kafka_metadata_t* raw = nullptr;
   // All topics: to ask for one by name can make it, with the broker's defaults instead of our
   // settings.
@@ -92,9 +104,12 @@ absl::StatusOr<int> Admin::PartitionCount(const std::string& topic) {
   }
   const Metadata metadata(raw, &rd_kafka_metadata_destroy);
   for (int i = 0; i < metadata->topic_cnt; ++i) {
-    if (metadata->topics[i].topic == topic) return metadata->topics[i].partition_cnt;
+    const rd_kafka_metadata_topic_t& found = metadata->topics[i];
+    if (found.topic != topic) continue;
+    return TopicState{.partitions = found.partition_cnt,
+                      .replicas = found.partition_cnt > 0 ? found.partitions[0].replica_cnt : 0};
   }
-  return 0;
+  return TopicState();
 }
 
 absl::Status Admin::CreateTopic(const TopicSpec& spec) {
@@ -130,7 +145,7 @@ absl::Status Admin::CreateTopic(const TopicSpec& spec) {
   return TopicResult(results[0], doing);
 }
 
-absl::StatusOr<std::string> Admin::TopicSetting(const std::string& topic, const std::string& key) {
+absl::StatusOr<std::map<std::string, std::string>> Admin::Settings(const std::string& topic) {
   const std::string doing = fmt::format("look up the settings of topic {}", topic);
   const Resource resource(rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str()));
   std::array<rd_kafka_ConfigResource_t*, 1> resources = {resource.get()};
@@ -143,49 +158,31 @@ absl::StatusOr<std::string> Admin::TopicSetting(const std::string& topic, const 
       rd_kafka_event_DescribeConfigs_result(event.get()), &count);
   RETURN_IF_ERROR(KafkaStatus(rd_kafka_ConfigResource_error(results[0]), doing));
   const rd_kafka_ConfigEntry_t** entries = rd_kafka_ConfigResource_configs(results[0], &count);
+  std::map<std::string, std::string> settings;
   for (size_t i = 0; i < count; ++i) {
     const char* value = rd_kafka_ConfigEntry_value(entries[i]);
-    if (rd_kafka_ConfigEntry_name(entries[i]) == key && value != nullptr) return std::string(value);
+    if (value != nullptr) settings[rd_kafka_ConfigEntry_name(entries[i])] = value;
   }
-  return std::string();
+  return settings;
 }
 
-absl::Status Admin::CheckTopic(const TopicSpec& spec) {
-  ASSIGN_OR_RETURN(const int partitions, PartitionCount(spec.name));
-  if (partitions == 0) {
-    return MakeStatus(absl::StatusCode::kNotFound, "there is no topic {}", spec.name);
-  }
-  if (partitions < spec.partitions) {
-    return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                      "topic {} has {} partitions, {} are needed: raise its partition count",
-                      spec.name,
-                      partitions,
-                      spec.partitions);
-  }
-  const auto wanted = spec.config.find("message.timestamp.type");
-  if (wanted == spec.config.end()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::string value, TopicSetting(spec.name, wanted->first));
-  if (value == wanted->second) return absl::OkStatus();
-  return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                    "topic {} has {}={}, it must be {}: set it",
-                    spec.name,
-                    wanted->first,
-                    value,
-                    wanted->second);
-}
-
-absl::StatusOr<std::vector<std::string>> Admin::EnsureTopics(const std::vector<TopicSpec>& specs) {
-  std::vector<std::string> made;
+absl::StatusOr<Admin::Ensured> Admin::EnsureTopics(const std::vector<TopicSpec>& specs) {
+  Ensured ensured;
   for (const TopicSpec& spec : specs) {
-    const absl::Status status = CheckTopic(spec);
-    if (absl::IsNotFound(status)) {
+    ASSIGN_OR_RETURN(const TopicState state, Describe(spec.name));
+    if (state.partitions == 0) {
       RETURN_IF_ERROR(CreateTopic(spec));
-      made.push_back(spec.name);
-    } else {
-      RETURN_IF_ERROR(status);
+      ensured.made.push_back(spec.name);
+      continue;
+    }
+    for (TopicFault& fault : JudgeTopic(spec, state)) {
+      if (fault.fatal) {
+        return MakeStatus(absl::StatusCode::kFailedPrecondition, "{}", fault.text);
+      }
+      ensured.warnings.push_back(std::move(fault.text));
     }
   }
-  return made;
+  return ensured;
 }
 
 absl::StatusOr<Watermarks> Admin::QueryWatermarks(const std::string& topic, int partition) {

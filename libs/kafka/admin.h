@@ -2,6 +2,7 @@
 // answer.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "libs/base/clock.h"
 #include "libs/kafka/client.h"
 #include "libs/kafka/consumer.h"
+#include "libs/kafka/topic_check.h"
 #include "libs/kafka/topics.h"
 
 #include "absl/status/status.h"
@@ -22,14 +24,17 @@ class Admin {
   static absl::StatusOr<std::unique_ptr<Admin>> Create(const Brokers& brokers,
                                                        Millis timeout = Millis{10000});
 
-  // Makes the topics that are missing and returns their names. FailedPrecondition when one exists
-  // with fewer partitions than `specs` says, or does not stamp on append: the message says what to
-  // change. Unavailable: one is missing, and it is for an account with more rights to make it.
-  absl::StatusOr<std::vector<std::string>> EnsureTopics(const std::vector<TopicSpec>& specs);
+  struct Ensured {
+    std::vector<std::string> made;      // names of topics
+    std::vector<std::string> warnings;  // what the log may lose by its settings (topic_check.h)
+  };
+  // Makes the topics that are missing. FailedPrecondition when the services cannot work with one as
+  // it is: the message says what to change. Unavailable: one is missing, and it is for an account
+  // with more rights to make it.
+  absl::StatusOr<Ensured> EnsureTopics(const std::vector<TopicSpec>& specs);
 
-  // OK: it is as `spec` says. NotFound, or FailedPrecondition as above.
-  absl::Status CheckTopic(const TopicSpec& spec);
-
+  // `partitions` 0: there is no such topic.
+  absl::StatusOr<TopicState> Describe(const std::string& topic);
   // 0: there is no such topic.
   absl::StatusOr<int> PartitionCount(const std::string& topic);
   absl::StatusOr<Watermarks> QueryWatermarks(const std::string& topic, int partition);
@@ -42,7 +47,8 @@ class Admin {
   // With the reason why no broker is reached, where that is why: librdkafka tells the two apart.
   absl::Status Failure(rd_kafka_resp_err_t code, std::string_view doing);
   absl::Status CreateTopic(const TopicSpec& spec);
-  absl::StatusOr<std::string> TopicSetting(const std::string& topic, const std::string& key);
+  absl::StatusOr<TopicState> Shape(const std::string& topic);
+  absl::StatusOr<std::map<std::string, std::string>> Settings(const std::string& topic);
 
   const Brokers brokers_;
   const Millis timeout_;

@@ -2,6 +2,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 #include "libs/kafka/admin.h"
 #include "libs/kafka/client.h"
 #include "libs/kafka/envelope.h"
+#include "libs/kafka/topic_check.h"
 #include "libs/kafka/topics.h"
 
 namespace fluxqueue::kafka {
@@ -18,6 +20,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::Pair;
 
@@ -39,6 +42,61 @@ TEST(TopicsTest, EveryTopicStampsOnAppend) {
   for (const TopicSpec& spec : TopicSpecs({})) {
     EXPECT_EQ(spec.config.at("message.timestamp.type"), "LogAppendTime") << spec.name;
   }
+}
+
+// A pool topic as the services make it, on three brokers.
+TopicState GoodTopic() {
+  const TopicSpec spec = TopicSpecs({})[0];
+  TopicState state{.partitions = spec.partitions, .replicas = 3, .config = spec.config};
+  state.config["cleanup.policy"] = "delete";
+  state.config["min.insync.replicas"] = "2";
+  state.config["retention.bytes"] = "-1";
+  state.config["unclean.leader.election.enable"] = "false";
+  return state;
+}
+
+std::vector<TopicFault> Judged(const std::string& key, const std::string& value) {
+  TopicState state = GoodTopic();
+  state.config[key] = value;
+  return JudgeTopic(TopicSpecs({})[0], state);
+}
+
+MATCHER_P2(Faulty, fatal, part, "") {
+  return arg.fatal == fatal && arg.text.find("topic fluxqueue.pool has ") == 0 &&
+         arg.text.find(part) != std::string::npos;
+}
+
+TEST(TopicCheckTest, WhatTheServicesMakeIsWell) {
+  EXPECT_THAT(JudgeTopic(TopicSpecs({})[0], GoodTopic()), IsEmpty());
+  TopicState laptop = GoodTopic();
+  laptop.replicas = 1;
+  laptop.config["min.insync.replicas"] = "1";
+  EXPECT_THAT(JudgeTopic(TopicSpecs({})[0], laptop), IsEmpty());
+  EXPECT_THAT(Judged("retention.ms", "-1"), IsEmpty());
+}
+
+TEST(TopicCheckTest, NamesWhatTheServicesCannotWorkWith) {
+  EXPECT_THAT(Judged("message.timestamp.type", "CreateTime"),
+              ElementsAre(Faulty(true, "message.timestamp.type=CreateTime, it must be")));
+  EXPECT_THAT(Judged("max.message.bytes", "1048588"),
+              ElementsAre(Faulty(true, "max.message.bytes=1048588, it must be at least 4259840")));
+  EXPECT_THAT(Judged("cleanup.policy", "compact,delete"),
+              ElementsAre(Faulty(true, "cleanup.policy=compact,delete, it must be delete")));
+  EXPECT_THAT(Judged("min.insync.replicas", "4"),
+              ElementsAre(Faulty(true, "it must not exceed its 3 replicas")));
+  TopicState narrow = GoodTopic();
+  narrow.partitions = 3;
+  EXPECT_THAT(JudgeTopic(TopicSpecs({})[0], narrow),
+              ElementsAre(Faulty(true, "3 partitions, 12 are needed")));
+}
+
+TEST(TopicCheckTest, WarnsOfWhatTheLogMayLose) {
+  EXPECT_THAT(Judged("min.insync.replicas", "1"), ElementsAre(Faulty(false, "be 2 or more")));
+  EXPECT_THAT(Judged("retention.ms", "86400000"),
+              ElementsAre(Faulty(false, "retention.ms=86400000, it must be at least 604800000")));
+  EXPECT_THAT(Judged("retention.bytes", "1000000"), ElementsAre(Faulty(false, "be -1")));
+  EXPECT_THAT(Judged("unclean.leader.election.enable", "true"),
+              ElementsAre(Faulty(false, "be false")));
 }
 
 TEST(EnvelopeTest, HeadersFollowCloudEvents) {

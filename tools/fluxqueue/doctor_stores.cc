@@ -6,6 +6,7 @@
 #include "libs/kafka/admin.h"
 #include "libs/kafka/client.h"
 #include "libs/kafka/reader.h"
+#include "libs/kafka/topic_check.h"
 #include "libs/kafka/topics.h"
 #include "libs/postgres/dsn.h"
 #include "libs/postgres/migrations.h"
@@ -166,18 +167,31 @@ void CheckAccounts(const SystemConfig& config,
   JudgeAccounts(owners, owns, findings);
 }
 
-void CheckTopics(kafka::Admin& admin, Findings* findings) {
-  for (const kafka::TopicSpec& spec : kafka::TopicSpecs({})) {
-    const absl::Status status = admin.CheckTopic(spec);
-    const std::string about = "topic " + spec.name;
-    if (status.ok()) {
-      findings->Ok(about, fmt::format("{} partitions, stamps on append", spec.partitions));
+void CheckTopic(kafka::Admin& admin, const kafka::TopicSpec& spec, Findings* findings) {
+  const std::string about = "topic " + spec.name;
+  const auto state = admin.Describe(spec.name);
+  if (!state.ok()) return findings->Fail(about, Message(state.status()), "see Kafka's log");
+  if (state->partitions == 0) {
+    return findings->Fail(about, "is missing", "start the queue: it makes topics that are missing");
+  }
+  const std::vector<kafka::TopicFault> faults = kafka::JudgeTopic(spec, *state);
+  for (const kafka::TopicFault& fault : faults) {
+    if (fault.fatal) {
+      findings->Fail(about, fault.text, "change it with kafka-configs.sh or kafka-topics.sh");
     } else {
-      findings->Fail(about,
-                     Message(status),
-                     "the services make topics that are missing; settings are yours to change");
+      findings->Warn(about, fault.text, "change it with kafka-configs.sh");
     }
   }
+  if (!faults.empty()) return;
+  findings->Ok(about,
+               fmt::format("{} partitions, {}, stamps on append",
+                           state->partitions,
+                           state->replicas == 1 ? "1 replica"
+                                                : fmt::format("{} replicas", state->replicas)));
+}
+
+void CheckTopics(kafka::Admin& admin, Findings* findings) {
+  for (const kafka::TopicSpec& spec : kafka::TopicSpecs({})) CheckTopic(admin, spec, findings);
 }
 
 void CheckPipeline(const PipelineView& view, Findings* findings) {
