@@ -39,6 +39,9 @@
 
 namespace fluxqueue::queue_core {
 
+// So often what has ended and is not confirmed as released is released again.
+inline constexpr int64_t kReleaseAgainMs = 60'000;
+
 class QueueCore::Impl {
  public:
   explicit Impl(std::string pool);

@@ -1,6 +1,7 @@
 // What becomes of a job that admission, a command or the passing of time speaks of, and of those
 // that depend on it; and what is said of each change.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -386,13 +387,22 @@ events::v1::ReleaseRequested* QueueCore::Impl::Release(const Job& job, bool job_
   return release;
 }
 
-// The first of them: those that are confirmed make room for the others.
+// Some in each minute, by turns: those that cannot be confirmed do not stand in the way of others.
+// Which, the minute decides, as a replay knows of nothing else.
 void QueueCore::Impl::ReleaseAgain() {
   constexpr size_t kMostReleasedAgain = 256;
 
-  size_t asked = 0;
-  for (const auto& [id, attempt] : book_.ended()) {
-    if (++asked > kMostReleasedAgain) return;
+  const auto& ended = book_.ended();
+  if (ended.empty()) return;
+  const size_t count = std::min(ended.size(), kMostReleasedAgain);
+  auto next = ended.begin();
+  if (count < ended.size()) {
+    const auto minute = static_cast<size_t>(state_.now_ms / kReleaseAgainMs);
+    std::advance(next, static_cast<ptrdiff_t>(minute * count % ended.size()));
+  }
+  for (size_t asked = 0; asked < count; ++asked, ++next) {
+    if (next == ended.end()) next = ended.begin();
+    const auto& [id, attempt] = *next;
     events::v1::ReleaseRequested* release = ToPool()->mutable_release_requested();
     release->mutable_key()->set_job_id(id);
     release->mutable_key()->set_attempt(attempt);

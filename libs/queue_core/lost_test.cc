@@ -1,4 +1,9 @@
 // What the log has lost: the core asks for it again, and goes on meanwhile.
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+
 #include "libs/model/no_jobspec.h"
 #include "libs/model/rules.h"
 #include "libs/queue_core/testing_story.h"
@@ -64,6 +69,24 @@ TEST(LostTest, AReleaseIsAskedForUntilItIsConfirmed) {
   EXPECT_FALSE(story.core().NextDeadline().has_value());
   story.Wait(60'000);
   EXPECT_THAT(story.Tell(Tick()), IsEmpty());
+}
+
+TEST(LostTest, ManyReleasesTakeTurns) {
+  Story story;
+  std::set<std::string> awaited;
+  for (int i = 0; i < 300; ++i) {
+    const std::string id = fmt::format("j{:03}", i);
+    story.Tell(Submitted(id, {.hold = true}));
+    story.Tell(Withdrawn(id));
+    awaited.insert(fmt::format("release {}/1 ended", id));
+  }
+  for (int minute = 0; minute < 4 && !awaited.empty(); ++minute) {
+    story.Wait(60'000);
+    const auto lines = story.Tell(Tick());
+    EXPECT_EQ(lines.size(), 256);
+    for (const std::string& line : lines) awaited.erase(line);
+  }
+  EXPECT_THAT(awaited, IsEmpty());
 }
 
 // The queue's table went back, and what it had asked since is in no log.

@@ -24,8 +24,7 @@ namespace {
 // When releases that are not confirmed are asked for again: with each full minute of the log's
 // time.
 int64_t NextReleaseMs(int64_t now_ms) {
-  constexpr int64_t kInterval = 60'000;
-  return (now_ms / kInterval + 1) * kInterval;
+  return (now_ms / kReleaseAgainMs + 1) * kReleaseAgainMs;
 }
 
 events::v1::PoolConfigured DefaultConfig() {

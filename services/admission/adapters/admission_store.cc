@@ -96,32 +96,46 @@ constexpr Statement kSeesNeighbours{
 constexpr Statement kNoteHeard{
     "admission_note_heard",
     "update workloads w set heard = true from queue.jobs j where not w.heard and j.job_id = w.uid"};
+// A page of workloads each, in the order of their uids: so a comparison takes as long with a hundred
+// thousand jobs as with two. The row without a partition is the page's end, where another follows.
 constexpr Statement kLackingJobs{
     "admission_lacking_jobs",
-    "select w.uid, p.partition from workloads w join pools p using (pool) "
-    "where not w.heard and not w.cancelled "
-    "  and not exists (select from queue.jobs j where j.job_id = w.uid) "
-    "order by w.uid limit $1"};
+    "with page as materialized (select uid, pool, cancelled from workloads "
+    "  where uid > $1 and not heard order by uid limit 2000) "
+    "select uid, p.partition from page join pools p using (pool) where not cancelled "
+    "  and not exists (select from queue.jobs j where j.job_id = uid) "
+    "union all select max(uid), null from page having count(*) = 2000"};
 constexpr Statement kLackingJobspecs{
     "admission_lacking_jobspecs",
-    "select j.job_id, p.partition from queue.jobs j join workloads w on w.uid = j.job_id "
-    "join pools p on p.pool = w.pool "
-    "where j.live and j.state = 'Pending' and not w.cancelled "
-    "  and not exists (select from matcher.specs s where s.job_id = j.job_id) "
-    "order by j.job_id limit $1"};
+    "with page as materialized (select uid, pool, cancelled from workloads "
+    "  where uid > $1 order by uid limit 2000) "
+    "select uid, p.partition from page join pools p using (pool) "
+    "  join queue.jobs j on j.job_id = uid "
+    "where not cancelled and j.live and j.state = 'Pending' "
+    "  and not exists (select from matcher.specs s where s.job_id = uid) "
+    "union all select max(uid), null from page having count(*) = 2000"};
 constexpr Statement kHandledByQueue{"admission_handled_by_queue",
                                     "select partition, next_offset from queue.inbox"};
 constexpr Statement kHandledByMatcher{"admission_handled_by_matcher",
                                       "select partition, next_offset from matcher.inbox"};
 
 // What is handled is read first: what is lacked then was not in it.
-Comparison Compare(pqxx::transaction_base& tx, const Statement& handled, const Statement& lacks) {
+Comparison Compare(pqxx::transaction_base& tx,
+                   const Statement& handled,
+                   const Statement& lacks,
+                   const std::string& after) {
   Comparison seen;
+  seen.after = after;
   for (const auto& columns : postgres::Exec(tx, handled)) {
     seen.handled[columns[0].as<int>()] = columns[1].as<int64_t>();
   }
-  for (const auto& columns : postgres::Exec(tx, lacks, kMostUnheard)) {
-    seen.lacks.push_back({columns[0].as<std::string>(), columns[1].as<int>()});
+  for (const auto& columns : postgres::Exec(tx, lacks, after)) {
+    auto uid = columns[0].as<std::string>();
+    if (columns[1].is_null()) {
+      seen.until = std::move(uid);
+    } else {
+      seen.lacks.push_back({std::move(uid), columns[1].as<int>()});
+    }
   }
   return seen;
 }
@@ -347,12 +361,13 @@ std::map<std::string, UnplacedJob> FindUnplaced(pqxx::transaction_base& tx,
   return unplaced;
 }
 
-std::optional<Neighbours> CompareNeighbours(pqxx::transaction_base& tx) {
+std::optional<Neighbours> CompareNeighbours(pqxx::transaction_base& tx,
+                                            const NeighbourPages& pages) {
   if (!postgres::Exec(tx, kSeesNeighbours)[0][0].as<bool>()) return std::nullopt;
   postgres::Exec(tx, kNoteHeard);
   Neighbours neighbours;
-  neighbours.jobs = Compare(tx, kHandledByQueue, kLackingJobs);
-  neighbours.jobspecs = Compare(tx, kHandledByMatcher, kLackingJobspecs);
+  neighbours.jobs = Compare(tx, kHandledByQueue, kLackingJobs, pages.jobs);
+  neighbours.jobspecs = Compare(tx, kHandledByMatcher, kLackingJobspecs, pages.jobspecs);
   return neighbours;
 }
 

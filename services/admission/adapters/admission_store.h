@@ -43,9 +43,14 @@ struct Neighbours {
   Comparison jobs;      // submitted, and no job of the queue
   Comparison jobspecs;  // of jobs that wait, and that the matcher has none of
 };
-inline constexpr int64_t kMostUnheard = 1000;
-// Of each at most kMostUnheard; notes which workloads the queue has jobs of. Unset: one of them is
-// of an older release, or lets us not read.
-std::optional<Neighbours> CompareNeighbours(pqxx::transaction_base& tx);
+// Where the pages of the next comparison begin.
+struct NeighbourPages {
+  std::string jobs{};
+  std::string jobspecs{};
+};
+// Of each a page of 2,000 workloads; notes which workloads the queue has jobs of. Unset: one of them
+// is of an older release, or lets us not read.
+std::optional<Neighbours> CompareNeighbours(pqxx::transaction_base& tx,
+                                            const NeighbourPages& pages);
 
 }  // namespace fluxqueue::admission

@@ -15,6 +15,9 @@
 namespace fluxqueue::admission {
 namespace {
 
+// While pages are left, the next one is compared so many times as soon.
+constexpr int kSooner = 10;
+
 std::optional<tracing::Context> ReviewOf(const std::string& object) {
   const auto meta = kubernetes::ParseMeta(object);
   if (!meta.ok()) return std::nullopt;
@@ -69,6 +72,7 @@ absl::Status WatchShard::Load(pqxx::transaction_base& tx) {
   next_compare_ = deps_.clock.Monotonic() + options_.compare_interval;
   unheard_jobs_.Clear();
   unheard_jobspecs_.Clear();
+  pages_ = {};
   compared_.reset();
   neighbours_.reset();
   deps_.feed.Open();
@@ -215,7 +219,7 @@ absl::Status WatchShard::Write(pqxx::transaction_base& tx) {
   if (IsCompareDue()) {
     // Also when it fails: what is committed with it does not wait for others' tables again.
     next_compare_ = deps_.clock.Monotonic() + options_.compare_interval;
-    compared_ = CompareNeighbours(tx);
+    compared_ = CompareNeighbours(tx, pages_);
   }
   if (out_.looks.empty()) return absl::OkStatus();
   const std::map<std::string, UnplacedJob> unplaced = FindUnplaced(tx, out_.looks);
@@ -285,6 +289,9 @@ void WatchShard::SayLost(const Neighbours& neighbours) {
     LogWarning("a submission is lost, it is said again", {{"job", uid}});
   }
   tracker_.HandInLost(lost, &out_);
+  pages_ = {.jobs = neighbours.jobs.until, .jobspecs = neighbours.jobspecs.until};
+  const bool all = pages_.jobs.empty() && pages_.jobspecs.empty();
+  next_compare_ = deps_.clock.Monotonic() + options_.compare_interval / (all ? 1 : kSooner);
 }
 
 void WatchShard::ReportWorkloads() {

@@ -96,6 +96,7 @@ class WatchShard final : public delivery::ShardHandler {
   std::chrono::steady_clock::time_point next_compare_;
   Unheard unheard_jobs_;
   Unheard unheard_jobspecs_;
+  NeighbourPages pages_;
   // When groups that lack pods are looked at; unset: there is none.
   std::optional<std::chrono::steady_clock::time_point> next_groups_;
 

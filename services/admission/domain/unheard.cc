@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 namespace fluxqueue::admission {
 
 std::vector<std::string> Unheard::Look(const Comparison& seen, const Log& log) {
   std::vector<std::string> lost;
   std::map<int, std::optional<int64_t>> ends;
-  std::map<std::string, Sight> before = std::exchange(sights_, {});
+  const std::map<std::string, Sight> before = TakePage(seen);
   for (const Lack& lack : seen.lacks) {
     const auto known = before.find(lack.uid);
     if (known == before.end()) {
@@ -29,6 +28,15 @@ std::vector<std::string> Unheard::Look(const Comparison& seen, const Log& log) {
     if (end->second) sight.end = std::min(*end->second, sight.end.value_or(*end->second));
   }
   return lost;
+}
+
+std::map<std::string, Unheard::Sight> Unheard::TakePage(const Comparison& seen) {
+  std::map<std::string, Sight> page;
+  auto sight = sights_.upper_bound(seen.after);
+  while (sight != sights_.end() && (seen.until.empty() || sight->first <= seen.until)) {
+    page.insert(sights_.extract(sight++));
+  }
+  return page;
 }
 
 }  // namespace fluxqueue::admission

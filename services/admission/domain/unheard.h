@@ -5,7 +5,8 @@
 // sight it is noted how much had been said; once all of that is in Kafka, where the log ends; and
 // once the reader has handled the log up to there, what is still lacked is lost.
 //
-// What is lost again and again (the reader cannot handle it) is named ever more seldom.
+// What is lost again and again (the reader cannot handle it) is named ever more seldom. Looks go
+// through all uids page by page, so that such ones do not stand in the way of others.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,10 @@ struct Lack {
   int partition = 0;
 };
 
-// One look, as of one moment.
+// One look at a page of uids, as of one moment.
 struct Comparison {
+  std::string after{};  // the page's uids are greater
+  std::string until{};  // its last uid; empty: it goes on to the end
   std::vector<Lack> lacks;
   std::map<int, int64_t> handled;  // by partition: the offset up to which its log is handled
 };
@@ -49,6 +52,9 @@ class Unheard {
     std::optional<int64_t> end{};
     uint32_t lost = 0;  // looks that have found it so
   };
+
+  // Takes those of the page out.
+  std::map<std::string, Sight> TakePage(const Comparison& seen);
 
   std::map<std::string, Sight> sights_;
 };

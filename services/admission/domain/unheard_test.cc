@@ -65,5 +65,25 @@ TEST_F(UnheardTest, WhatIsLostAgainAndAgainIsNamedEverMoreSeldom) {
   EXPECT_EQ(named, 7);
 }
 
+// One that stays lost does not keep the next page from being looked at.
+TEST_F(UnheardTest, PagesAreLookedAtEachByItself) {
+  const auto look = [&](const std::string& after, const std::string& uid, bool last) {
+    return unheard_.Look({.after = after,
+                          .until = last ? "" : uid,
+                          .lacks = {{uid, 3}},
+                          .handled = {{3, 100}}},
+        {.said = 7, .acknowledged = 7, .end = [](int) { return 100; }});
+  };
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(look("", "a", false), IsEmpty());
+    EXPECT_THAT(look("a", "b", true), IsEmpty());
+  }
+  EXPECT_THAT(look("", "a", false), ElementsAre("a"));
+  EXPECT_THAT(look("a", "b", true), ElementsAre("b"));
+  // The whole has been looked at, and lacks "b" only: "a" is forgotten.
+  EXPECT_THAT(look("", "b", true), ElementsAre("b"));
+  EXPECT_THAT(look("", "a", false), IsEmpty());
+}
+
 }  // namespace
 }  // namespace fluxqueue::admission

@@ -51,19 +51,22 @@ constexpr Statement kLoadLackNodes{
 // `version` is that of an attempt's first fact, or of the one that stops it.
 constexpr Statement kLoadMissed{
     "binder_load_missed",
-    "SELECT j.row, j.job_id, false FROM queue.jobs j LEFT JOIN jobs b USING (job_id) "
-    "WHERE j.live AND j.kind <> 'Claim' AND "
-    "  j.state IN ('Allocated', 'Bound', 'Running', 'Stopping') AND "
-    "  (b.job_id IS NULL OR b.attempt < j.attempt "
-    "   OR (j.state = 'Stopping' AND b.version < j.version)) "
+    "(SELECT j.row, j.job_id, false FROM queue.jobs j LEFT JOIN jobs b USING (job_id) "
+    " WHERE j.job_id > $1 AND j.live AND j.kind <> 'Claim' AND "
+    "   j.state IN ('Allocated', 'Bound', 'Running', 'Stopping') AND "
+    "   (b.job_id IS NULL OR b.attempt < j.attempt "
+    "    OR (j.state = 'Stopping' AND b.version < j.version)) "
+    " ORDER BY job_id LIMIT $2) "
     "UNION ALL "
-    "SELECT j.row, j.job_id, false FROM jobs b JOIN queue.jobs j USING (job_id) "
-    "WHERE j.version > b.version AND "
-    "  j.state NOT IN ('Allocated', 'Bound', 'Running', 'Stopping') "
+    "(SELECT j.row, j.job_id, false FROM jobs b JOIN queue.jobs j USING (job_id) "
+    " WHERE b.job_id > $1 AND j.version > b.version AND "
+    "   j.state NOT IN ('Allocated', 'Bound', 'Running', 'Stopping') "
+    " ORDER BY job_id LIMIT $2) "
     "UNION ALL "
-    "SELECT NULL, b.job_id, true FROM jobs b JOIN queue.jobs j USING (job_id, attempt) "
-    "WHERE b.stopped AND j.state = 'Stopping' "
-    "LIMIT $1"};
+    "(SELECT NULL, b.job_id, true FROM jobs b JOIN queue.jobs j USING (job_id, attempt) "
+    " WHERE b.job_id > $1 AND b.stopped AND j.state = 'Stopping' "
+    " ORDER BY job_id LIMIT $2) "
+    "ORDER BY 2 LIMIT $2"};
 
 constexpr Statement kForgetJobs{"binder_forget_jobs",
                                 "DELETE FROM jobs WHERE job_id = ANY($1::text[])"};
@@ -249,10 +252,14 @@ std::optional<std::vector<JobFact>> LoadLackNodes(pqxx::transaction_base& tx) {
   return facts;
 }
 
-Missed LoadMissed(pqxx::transaction_base& tx) {
+Missed LoadMissed(pqxx::transaction_base& tx, const std::string& after) {
   Missed missed;
   if (!Exec(tx, kKnowsLackNodes)[0][0].as<bool>()) return missed;
-  for (const pqxx::row& row : Exec(tx, kLoadMissed, kMostMissed)) {
+  const pqxx::result rows = Exec(tx, kLoadMissed, after, kMostMissed);
+  if (static_cast<int64_t>(rows.size()) == kMostMissed) {
+    missed.next = rows.back()[1].as<std::string>();
+  }
+  for (const pqxx::row& row : rows) {
     const auto job_id = row[1].as<std::string>();
     fluxqueue::queue::v1::JobRow job;
     if (row[2].as<bool>()) {

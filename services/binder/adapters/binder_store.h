@@ -33,14 +33,15 @@ std::map<std::pair<std::string, uint32_t>, PlacementRow> LoadPlacements(
 
 // What the jobs topic may have lost: facts of jobs, as queue.jobs has them, that hold an allocation
 // and are not followed, or are followed and hold none, or are to be stopped; and jobs that are
-// stopped, as far as the queue has not heard of it. At most kMostMissed. Empty where the queue lets
-// no binder read.
+// stopped, as far as the queue has not heard of it. Empty where the queue lets no binder read.
 struct Missed {
   std::vector<events::v1::JobFact> facts;
   std::vector<std::string> stopped;  // job ids
+  std::string next{};                // job id behind which the next page begins; empty: none follows
 };
 inline constexpr int64_t kMostMissed = 1000;
-Missed LoadMissed(pqxx::transaction_base& tx);
+// A page of at most kMostMissed, of job ids greater than `after`.
+Missed LoadMissed(pqxx::transaction_base& tx, const std::string& after);
 
 // From queue.lack_nodes: the jobs that lack nothing but nodes, as far as queue.jobs says so still.
 // Unset: the queue is of an older release, which has no such table or lets no binder read it.

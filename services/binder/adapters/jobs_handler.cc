@@ -18,6 +18,7 @@ constexpr Millis kViewCheck{500};
 constexpr Millis kCompareInterval{10'000};
 // How often the jobs are compared with those of the queue's table, and after a claim.
 constexpr Millis kCatchUpInterval{30'000};
+constexpr Millis kNextPageInterval{1000};
 // While no partition is held there is but a turn now and then: it takes as much as a full inbox.
 constexpr int kMostIdleTurns = 50;
 // Where letters about pods come from.
@@ -129,8 +130,9 @@ bool JobsHandler::HasRows() const {
 
 void JobsHandler::CatchUp(pqxx::transaction_base& tx) {
   const Millis now = Now();
-  catch_up_at_ = now + kCatchUpInterval;
-  const Missed missed = LoadMissed(tx);
+  const Missed missed = LoadMissed(tx, catch_up_after_);
+  catch_up_after_ = missed.next;
+  catch_up_at_ = now + (missed.next.empty() ? kCatchUpInterval : kNextPageInterval);
   size_t taken = 0;
   for (const events::v1::JobFact& fact : missed.facts) {
     const int partition = kafka::JobPartition(fact.job_id());

@@ -98,6 +98,7 @@ class JobsHandler final : public delivery::PartitionHandler {
   WaitingPods waiting_;
   Millis compare_at_{0};
   Millis catch_up_at_{0};
+  std::string catch_up_after_;  // the job id behind which the next page begins
   // The batch under way.
   std::vector<Saying> sayings_;
   std::optional<LeftOut> left_out_;                 // said in it
