@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "libs/base/status_macros.h"
 #include "libs/verify/replay.h"
 
@@ -16,6 +18,12 @@ std::string Bare(Envelope message) {
 
 void FactLog::BeginPartition(int partition, bool cut) {
   partitions_.insert_or_assign(partition, Partition{cut, delivery::StreamFilter({}, cut)});
+}
+
+uint64_t FactLog::lost() const {
+  uint64_t lost = 0;
+  for (const auto& [number, partition] : partitions_) lost += partition.lost;
+  return lost;
 }
 
 void FactLog::Fold(const LogRecord& record) {
@@ -39,20 +47,36 @@ void FactLog::Fold(const LogRecord& record) {
     return;
   }
   partition.filter.Commit();
+  uint64_t& highest = partition.highest[message.stream()];
+  if (message.sequence() < highest) {
+    --partition.lost;
+  } else if (verdict == delivery::StreamFilter::Verdict::kTakeBehindGap) {
+    partition.lost += message.sequence() - highest - 1;
+  }
+  highest = std::max(highest, message.sequence());
   if (taken_) taken_({record.partition, record.offset, record.append_time, {}, message});
-  Keep(record, partition.cut, std::move(message));
+  Keep(record, &partition, std::move(message));
 }
 
 void FactLog::Fold(const EventLine& line) {
-  Keep({line.partition, line.offset, line.time}, /*cut=*/false, line.message);
+  Keep({line.partition, line.offset, line.time}, nullptr, line.message);
 }
 
-void FactLog::Keep(const LogRecord& record, bool cut, Envelope message) {
+bool FactLog::Follows(const Trail& trail, uint64_t version, Partition* partition) {
+  if (version == trail.last + 1) return true;
+  if (partition == nullptr || version <= trail.last) return false;
+  if (trail.first == 0 && partition->cut) return true;
+  const uint64_t missing = version - trail.last - 1;
+  if (partition->missed + missing > partition->lost) return false;
+  partition->missed += missing;
+  return true;
+}
+
+void FactLog::Keep(const LogRecord& record, Partition* partition, Envelope message) {
   ++facts_;
   const events::v1::JobFact& fact = message.job_fact();
   Trail& trail = trails_[fact.job_id()];
-  const bool any_first = trail.first == 0 && cut;
-  if (!any_first && fact.version() != trail.last + 1) {
+  if (!Follows(trail, fact.version(), partition)) {
     trail.faults.push_back(fmt::format("version {} follows {} (partition {} offset {})",
                                        fact.version(),
                                        trail.last,

@@ -111,6 +111,9 @@ Check Versions(const Snapshot& snapshot) {
                               snapshot.jobs.size(),
                               events,
                               snapshot.topic.size());
+  if (snapshot.topic_lost > 0) {
+    check.checked += fmt::format(", {} facts that Kafka has lost", snapshot.topic_lost);
+  }
   return check;
 }
 

@@ -91,6 +91,9 @@ class FactLog {
   const std::map<std::string, Trail>& trails() const { return trails_; }
   uint64_t facts() const { return facts_; }
   uint64_t duplicates() const { return duplicates_; }
+  // Facts that a stream has said and the log has lost. So many missing versions, of whatever jobs,
+  // are no faults.
+  uint64_t lost() const;
   // What cannot be read as a fact, in words.
   const std::vector<std::string>& unreadable() const { return unreadable_; }
 
@@ -103,13 +106,18 @@ class FactLog {
   struct Partition {
     bool cut;
     delivery::StreamFilter filter;
+    std::map<std::string, uint64_t> highest{};  // sequence of each stream
+    uint64_t lost = 0;
+    uint64_t missed = 0;  // of those that are lost, known by the versions that jobs lack
   };
   struct Job {
     std::string pool{};
     std::deque<Recorded> facts{};
   };
 
-  void Keep(const LogRecord& record, bool cut, events::v1::Envelope message);
+  // Whether a fact's version may follow: it is the next one, or the log has lost those before it.
+  static bool Follows(const Trail& trail, uint64_t version, Partition* partition);
+  void Keep(const LogRecord& record, Partition* partition, events::v1::Envelope message);
 
   Hold hold_;
   std::function<void(const EventLine&)> taken_;

@@ -10,6 +10,7 @@
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
+#include "libs/delivery/incarnation.h"
 #include "libs/matcher_core/test_messages.h"
 #include "libs/queue_core/testing_story.h"
 
@@ -17,6 +18,7 @@ namespace fluxqueue::verify {
 namespace {
 
 using events::v1::Envelope;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -330,6 +332,31 @@ TEST(FactLogTest, GapsAndRepeatsOfVersionsAreFaults) {
   EXPECT_EQ(facts.trails().at("cut").last, 5U);
   EXPECT_EQ(facts.trails().at("after").last, 1U);
   EXPECT_THAT(facts.unreadable(), SizeIs(2));
+}
+
+// As many missing versions as messages that the log has lost, and no more.
+TEST(FactLogTest, WhatTheLogHasLostIsNoFaultOfAJob) {
+  FactLog facts;
+  facts.BeginPartition(0, false);
+  const std::string stream = delivery::WithIncarnation("queue/0", 7);
+  int64_t offset = 0;
+  const auto say = [&](uint64_t sequence, const std::string& job, uint64_t version) {
+    Envelope message = queue_core::ForPool();
+    message.set_stream(stream);
+    message.set_sequence(sequence);
+    message.mutable_job_fact()->set_job_id(job);
+    message.mutable_job_fact()->set_version(version);
+    const std::string bytes = message.SerializeAsString();
+    facts.Fold({0, offset++, Millis(1), bytes});
+  };
+  say(1, "a", 1);
+  say(4, "b", 2);  // 2 and 3 are lost: a's second and b's first
+  EXPECT_EQ(facts.lost(), 2U);
+  say(5, "a", 3);
+  say(6, "c", 2);
+  EXPECT_THAT(facts.trails().at("a").faults, IsEmpty());
+  EXPECT_THAT(facts.trails().at("b").faults, IsEmpty());
+  EXPECT_THAT(facts.trails().at("c").faults, ElementsAre(HasSubstr("version 2 follows 0")));
 }
 
 }  // namespace

@@ -127,6 +127,7 @@ struct Snapshot {
   std::map<std::string, TopicTrail> topic{};
   bool topic_cut = false;  // its beginning is no longer kept: old jobs may be missing
   std::vector<std::string> unreadable{};  // records of the jobs topic
+  uint64_t topic_lost = 0;                // facts that were said, and that the topic has lost
   std::optional<Cluster> cluster{};       // unset: not looked at
 };
 

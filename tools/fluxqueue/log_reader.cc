@@ -197,6 +197,7 @@ void AddTopic(const verify::FactLog& facts, bool cut, verify::Snapshot* snapshot
     snapshot->topic[id] = {.last = trail.last, .faults = trail.faults};
   }
   snapshot->unreadable = facts.unreadable();
+  snapshot->topic_lost = facts.lost();
   snapshot->topic_cut = cut;
 }
 
