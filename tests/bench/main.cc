@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
   run->add_option("--jobs", pipeline.jobs)->check(CLI::Range(1, 1'000'000));
   run->add_option("--nodes", pipeline.nodes)->check(CLI::Range(1, 100'000));
   run->add_option("--waiting", pipeline.waiting)->check(CLI::Range(0, 1'000'000));
+  run->add_option("--per-node", pipeline.per_node)->check(CLI::Range(1, 8));
   run->add_option("--running", pipeline.running)->check(CLI::Range(0, 1'000'000));
   run->add_option("--timeout", pipeline.timeout_s)->check(CLI::Range(1, 86'400));
   add_output(run);

@@ -18,6 +18,7 @@
 #include "libs/postgres/connection.h"
 #include "tests/bench/fake_cluster.h"
 #include "tests/bench/probe.h"
+#include "tests/bench/restart.h"
 
 namespace fluxqueue::bench {
 namespace {
@@ -28,6 +29,7 @@ constexpr double kWantedRate = 2000;
 constexpr double kWantedMegabytes = 150;
 // Of those that watch the cluster, together, with 50,000 pods on 5,000 nodes.
 constexpr double kWantedWatching = 400;
+constexpr double kWantedRestartSeconds = 5;
 constexpr int kWarmUp = 200;
 constexpr int kPacedSeconds = 10;
 constexpr std::chrono::milliseconds kLook{250};
@@ -69,6 +71,7 @@ class PipelineBench {
   absl::Status Paced();
   absl::Status Running();
   absl::Status Waiting();
+  absl::Status Restarts();
   absl::StatusOr<StackCost> AddMemory(const std::string& title, const std::string& key);
 
   absl::Status Submit(const std::string& prefix, int count, int rate, int cpu, bool lasting);
@@ -365,13 +368,14 @@ absl::Status PipelineBench::Running() {
   return absl::OkStatus();
 }
 
-// Every node is taken whole by a job that does not end; all others wait.
+// Every node is taken by jobs that do not end; all others wait.
 absl::Status PipelineBench::Waiting() {
-  RETURN_IF_ERROR(Submit("holder", options_.nodes, 0, kNodeCpu * 1000, true));
-  RETURN_IF_ERROR(Await("the nodes to be taken", [this]() -> absl::StatusOr<bool> {
+  const int holders = options_.nodes * options_.per_node;
+  RETURN_IF_ERROR(Submit("holder", holders, 0, kNodeCpu * 1000 / options_.per_node, true));
+  RETURN_IF_ERROR(Await("the nodes to be taken", [&]() -> absl::StatusOr<bool> {
     ASSIGN_OR_RETURN(const int64_t running,
                      Count("SELECT count(*) FROM queue.jobs WHERE state = 'Running'"));
-    return running == options_.nodes;
+    return running == holders;
   }));
   RETURN_IF_ERROR(Submit("waiting", options_.waiting, 0, kNodeCpu * 1000, false));
   RETURN_IF_ERROR(Await("the jobs to wait", [this]() -> absl::StatusOr<bool> {
@@ -386,8 +390,8 @@ absl::Status PipelineBench::Waiting() {
   }));
   ASSIGN_OR_RETURN(const StackCost cost,
                    AddMemory(fmt::format("{} jobs in the system: {} run, {} wait",
-                                         options_.nodes + options_.waiting,
-                                         options_.nodes,
+                                         holders + options_.waiting,
+                                         holders,
                                          options_.waiting),
                              "waiting"));
   double most = 0;
@@ -395,6 +399,22 @@ absl::Status PipelineBench::Waiting() {
     most = std::max({most, one.usage.rss_mb, one.usage.peak_mb});
   }
   report_.Target("the largest service, at its peak", most, false, kWantedMegabytes, "MB");
+  return absl::OkStatus();
+}
+
+// Each is killed once, with all that the phases before have left.
+absl::Status PipelineBench::Restarts() {
+  report_.Section("Killed and started again", {"", "ready after s"});
+  double slowest = 0;
+  for (const char* service : {"admission", "queue", "matcher", "binder", "cleanup"}) {
+    ASSIGN_OR_RETURN(
+        const double seconds,
+        RestartSeconds(options_.stack, service, std::chrono::seconds(options_.timeout_s)));
+    report_.Row({service, Number(seconds)});
+    report_.json()["restart_seconds"][service] = seconds;
+    slowest = std::max(slowest, seconds);
+  }
+  report_.Target("ready after a restart", slowest, false, kWantedRestartSeconds, "s");
   return absl::OkStatus();
 }
 
@@ -410,6 +430,7 @@ absl::StatusOr<Report> PipelineBench::Run() {
   } else if (options_.waiting > 0) {
     RETURN_IF_ERROR(Waiting());
   }
+  RETURN_IF_ERROR(Restarts());
   return std::move(report_);
 }
 
