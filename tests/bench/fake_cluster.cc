@@ -284,37 +284,42 @@ std::string FakeCluster::FluxJobText(const FluxJob& flux_job) const {
   return object.dump();
 }
 
-std::optional<std::string> FakeCluster::Item(std::string_view plural, size_t index) const {
-  if (plural == "jobs" || plural == "pods") {
-    if (index >= jobs_.size()) return std::nullopt;
-    return plural == "jobs" ? JobText(jobs_[index]) : PodText(jobs_[index]);
+std::vector<std::string> FakeCluster::Items(std::string_view plural,
+                                            size_t first,
+                                            size_t limit) const {
+  std::vector<std::string> items;
+  const auto add = [&](const auto& objects, const auto& text) {
+    if (first >= objects.size()) return;
+    auto object = std::next(objects.begin(), static_cast<std::ptrdiff_t>(first));
+    while (object != objects.end() && items.size() < limit) items.push_back(text(*object++));
+  };
+  if (plural == "jobs") {
+    add(jobs_, [this](const Job& job) { return JobText(job); });
+  } else if (plural == "pods") {
+    add(jobs_, [this](const Job& job) { return PodText(job); });
+  } else if (plural == "fluxjobs") {
+    add(flux_jobs_, [this](const auto& named) { return FluxJobText(named.second); });
+  } else if (const auto found = fixed_.find(plural); found != fixed_.end()) {
+    add(found->second, [](const Fixed& object) { return object.text; });
   }
-  if (plural == "fluxjobs") {
-    if (index >= flux_jobs_.size()) return std::nullopt;
-    return FluxJobText(std::next(flux_jobs_.begin(), static_cast<std::ptrdiff_t>(index))->second);
-  }
-  const auto found = fixed_.find(plural);
-  if (found == fixed_.end() || index >= found->second.size()) return std::nullopt;
-  return found->second[index].text;
+  return items;
 }
 
 Answer FakeCluster::List(std::string_view plural, std::string_view after, size_t limit) const {
   // The token keeps the version of the first page: what changed since is told by the watch.
-  size_t index = 0;
+  size_t first = 0;
   uint64_t version = version_;
   if (const size_t dot = after.find('.'); dot != std::string_view::npos) {
-    index = std::stoul(std::string(after.substr(0, dot)));
+    first = std::stoul(std::string(after.substr(0, dot)));
     version = std::stoull(std::string(after.substr(dot + 1)));
   }
-  std::string items;
-  std::optional<std::string> item = Item(plural, index);
-  for (size_t count = 0; item.has_value() && count < limit; ++count) {
-    if (count > 0) items += ',';
-    items += *item;
-    item = Item(plural, ++index);
+  std::vector<std::string> items = Items(plural, first, limit + 1);
+  std::string next;
+  if (items.size() > limit) {
+    items.pop_back();
+    next = fmt::format("{}.{}", first + limit, version);
   }
-  return ListOf(
-      version, item.has_value() ? fmt::format("{}.{}", index, version) : std::string(), items);
+  return ListOf(version, next, fmt::format("{}", fmt::join(items, ",")));
 }
 
 Answer FakeCluster::EmptyList() const {

@@ -112,8 +112,8 @@ class FakeCluster {
   void TellPod(const Job& job, std::string_view type) const;
   std::string FluxJobText(const FluxJob& flux_job) const;
   const Job* FindJob(std::string_view name) const;
-  // The `index`th object of a list; nothing past its end.
-  std::optional<std::string> Item(std::string_view plural, size_t index) const;
+  // At most `limit` objects of a list, from the `first`th on.
+  std::vector<std::string> Items(std::string_view plural, size_t first, size_t limit) const;
 
   const Listener listener_;
   uint64_t version_ = 0;
