@@ -26,7 +26,8 @@ class KafkaBus final : public Bus {
                           std::string_view service,
                           const TopicNames& names) override {
     ASSIGN_OR_RETURN(const auto admin, Admin::Create(brokers));
-    ASSIGN_OR_RETURN(const Admin::Ensured topics, admin->EnsureTopics(TopicSpecsOf(service, names)));
+    ASSIGN_OR_RETURN(const Admin::Ensured topics,
+                     admin->EnsureTopics(TopicSpecsOf(service, names)));
     for (const std::string& topic : topics.made) LogInfo("topic made", {{"topic", topic}});
     for (const std::string& warning : topics.warnings) LogWarning(warning);
     return absl::OkStatus();

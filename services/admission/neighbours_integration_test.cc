@@ -45,11 +45,11 @@ class NeighboursTest : public ::testing::Test {
 
   static std::unique_ptr<postgres::Connection> Make(const std::string& schema,
                                                     const postgres::MigrationSet* tables) {
-    auto connection = std::make_unique<postgres::Connection>(
-        postgres::Options{.dsn = postgres_->dsn(),
-                          .application = "test",
-                          .schema = schema,
-                          .plans = postgres::Plans::kKept});
+    auto connection =
+        std::make_unique<postgres::Connection>(postgres::Options{.dsn = postgres_->dsn(),
+                                                                 .application = "test",
+                                                                 .schema = schema,
+                                                                 .plans = postgres::Plans::kKept});
     In(*connection, [&](pqxx::transaction_base& tx) {
       tx.exec("DROP SCHEMA IF EXISTS " + schema + " CASCADE");
     });
@@ -77,7 +77,8 @@ class NeighboursTest : public ::testing::Test {
         "(SELECT 'j' || lpad(i::text, 5, '0') AS id FROM generate_series(1, {}) AS i) AS r", count);
     Sql("INSERT INTO workloads (uid, job_id, pool, queue, kind, namespace, name, resource_version, "
         "  revision, slots, priority, hold, cancelled, requests, demand_hash) "
-        "SELECT id, id, 'p', 'default', 'Job', 'lab', id, '1', 1, 1, 0, false, false, '{}', 0 FROM " +
+        "SELECT id, id, 'p', 'default', 'Job', 'lab', id, '1', 1, 1, 0, false, false, '{}', 0 "
+        "FROM " +
         ids);
     Sql("INSERT INTO queue.jobs (job_id, pool, queue, namespace, name, kind, state, version, "
         "  attempt, reason, message, slots, priority, created_ms, start_ms, updated_ms, "

@@ -1,8 +1,8 @@
 // tools/bench pipeline: the five services, real Kafka and PostgreSQL, and a cluster that costs
 // little (fake_server.h). Measures how many jobs a second go through all states, what each costs,
 // how long each state takes at half of that rate, and what the services weigh with many jobs
-// waiting, or with many pods that run; then how soon each is ready again when it is killed. The webhook has no part in it: the Jobs are as it would
-// leave them.
+// waiting, or with many pods that run; then how soon each is ready again when it is killed. The
+// webhook has no part in it: the Jobs are as it would leave them.
 #pragma once
 
 #include <string>

@@ -52,8 +52,8 @@ absl::StatusOr<int> Spawn(std::string command, std::string environment, const st
   posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_APPEND | O_CREAT, 0644);
   posix_spawn_file_actions_adddup2(&files, 1, 2);
   pid_t pid = 0;
-  const int error = posix_spawn(&pid, arguments[0], &files, nullptr, arguments.data(),
-                                variables.data());
+  const int error =
+      posix_spawn(&pid, arguments[0], &files, nullptr, arguments.data(), variables.data());
   posix_spawn_file_actions_destroy(&files);
   if (error != 0) return Internal("start {}: {}", arguments[0], std::strerror(error));
   return pid;

@@ -9,8 +9,8 @@
 
 namespace fluxqueue::bench {
 
-// Kills NAME-1 of the stack in `folder`, starts the same command again, and waits until it is ready.
-// Returns the seconds from the start to that. DeadlineExceeded: it was not within `timeout`.
+// Kills NAME-1 of the stack in `folder`, starts the same command again, and waits until it is
+// ready. Returns the seconds from the start to that. DeadlineExceeded: it was not within `timeout`.
 absl::StatusOr<double> RestartSeconds(const std::string& folder,
                                       const std::string& service,
                                       Millis timeout);

@@ -99,8 +99,8 @@ class LossesTest : public SystemTest {
     AwaitNone("matcher.allocations WHERE NOT released", "allocations are kept");
   }
 
-  // Nothing is against the system but that jobs begin late in the jobs topic: their first facts went
-  // with the log before the binder had read them, and no offset tells of that.
+  // Nothing is against the system but that jobs begin late in the jobs topic: their first facts
+  // went with the log before the binder had read them, and no offset tells of that.
   static bool OnlyBeginningsAreLost(const std::string& output) {
     return Names(output, "✗") == 1 && Names(output, "✗ 7") == 1 &&
            Names(output, "jobs topic: version 2 follows 0") == Names(output, "     job e2e/");

@@ -96,8 +96,9 @@ constexpr Statement kSeesNeighbours{
 constexpr Statement kNoteHeard{
     "admission_note_heard",
     "update workloads w set heard = true from queue.jobs j where not w.heard and j.job_id = w.uid"};
-// A page of workloads each, in the order of their uids: so a comparison takes as long with a hundred
-// thousand jobs as with two. The row without a partition is the page's end, where another follows.
+// A page of workloads each, in the order of their uids: so a comparison takes as long with a
+// hundred thousand jobs as with two. The row without a partition is the page's end, where another
+// follows.
 constexpr Statement kLackingJobs{
     "admission_lacking_jobs",
     "with page as materialized (select uid, pool, cancelled from workloads "

@@ -48,8 +48,8 @@ struct NeighbourPages {
   std::string jobs{};
   std::string jobspecs{};
 };
-// Of each a page of 2,000 workloads; notes which workloads the queue has jobs of. Unset: one of them
-// is of an older release, or lets us not read.
+// Of each a page of 2,000 workloads; notes which workloads the queue has jobs of. Unset: one of
+// them is of an older release, or lets us not read.
 std::optional<Neighbours> CompareNeighbours(pqxx::transaction_base& tx,
                                             const NeighbourPages& pages);
 

@@ -68,10 +68,8 @@ TEST_F(UnheardTest, WhatIsLostAgainAndAgainIsNamedEverMoreSeldom) {
 // One that stays lost does not keep the next page from being looked at.
 TEST_F(UnheardTest, PagesAreLookedAtEachByItself) {
   const auto look = [&](const std::string& after, const std::string& uid, bool last) {
-    return unheard_.Look({.after = after,
-                          .until = last ? "" : uid,
-                          .lacks = {{uid, 3}},
-                          .handled = {{3, 100}}},
+    return unheard_.Look(
+        {.after = after, .until = last ? "" : uid, .lacks = {{uid, 3}}, .handled = {{3, 100}}},
         {.said = 7, .acknowledged = 7, .end = [](int) { return 100; }});
   };
   for (int i = 0; i < 2; ++i) {
