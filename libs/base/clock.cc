@@ -37,8 +37,8 @@ void Clock::Wait(Bell& bell,
 }
 
 void Pause(const Clock& clock, Millis time, const std::stop_token& stop) {
-  Bell nobody;
-  clock.Wait(nobody, clock.Monotonic() + time, stop);
+  Bell never_rung;
+  clock.Wait(never_rung, clock.Monotonic() + time, stop);
 }
 
 std::chrono::system_clock::time_point RealClock::Now() const {

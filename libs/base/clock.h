@@ -11,7 +11,7 @@ namespace fluxqueue {
 
 using Millis = std::chrono::milliseconds;
 
-// Rung by some, waited for by one. A ring is not lost when nobody waits: it is kept until the next
+// Rung by any thread, waited for by one. A ring that comes while none waits is kept until the next
 // Silence(). Thread-safe.
 class Bell {
  public:

@@ -689,25 +689,6 @@ TEST_F(DeliveryTest, TopicsThatAreGoneAreMade) {
   ExpectOutboxesEmpty();
 }
 
-TEST_F(DeliveryTest, TopicsThatCannotServeAreNamed) {
-  const auto admin = kafka::Admin::Create(mini_kafka->bootstrap());
-  ASSERT_TRUE(admin.ok());
-  kafka::TopicSpec wanted = kafka::TopicSpecs({.pool = name_ + ".brief"})[0];
-  kafka::TopicSpec brief = wanted;
-  brief.config["retention.ms"] = "86400000";
-  ASSERT_THAT((*admin)->EnsureTopics({brief})->made, Contains(wanted.name));
-  const auto kept = (*admin)->EnsureTopics({wanted});
-  ASSERT_TRUE(kept.ok()) << Message(kept.status());
-  EXPECT_THAT(kept->warnings, Contains(HasSubstr("retention.ms=86400000")));
-
-  wanted.name = name_ + ".narrow";
-  kafka::TopicSpec narrow = wanted;
-  narrow.config["max.message.bytes"] = "1000";
-  ASSERT_TRUE((*admin)->EnsureTopics({narrow}).ok());
-  EXPECT_THAT(Message((*admin)->EnsureTopics({wanted}).status()),
-              HasSubstr("max.message.bytes=1000, it must be at least"));
-}
-
 // Who was away meanwhile finds a log that is longer than what it has handled.
 TEST_F(DeliveryTest, ATopicMadeAnewAndFilled) {
   Todo(0, 600);

@@ -1,4 +1,4 @@
-// The pure parts; what needs a broker is in libs/delivery's integration test.
+// The pure parts; what needs a broker is in admin_integration_test.cc and libs/delivery's test.
 #include <fstream>
 #include <set>
 #include <string>

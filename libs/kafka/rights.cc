@@ -5,7 +5,8 @@
 namespace fluxqueue::kafka {
 
 std::vector<Right> Rights(const TopicNames& names) {
-  // DescribeConfigs: each looks whether a topic stamps on append. The queue makes what is missing.
+  // DescribeConfigs: each checks the topics it uses (topic_check.h). The queue makes what is
+  // missing.
   return {
       {"admission", "topic", names.pool, {"DescribeConfigs", "Write"}},
       {"admission", "topic", names.dead_letter, {"DescribeConfigs", "Write"}},

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -33,11 +34,14 @@ class Judge {
                       state_.partitions,
                       spec_.partitions));
     }
-    if (const std::string* value = Differs("message.timestamp.type")) {
-      Add(true, Must("message.timestamp.type", *value, "be LogAppendTime"));
+    const std::string stamped = Wanted("message.timestamp.type");
+    const std::string stamps = Value("message.timestamp.type");
+    if (!stamped.empty() && !stamps.empty() && stamps != stamped) {
+      Add(true, Must("message.timestamp.type", stamps, "be " + stamped));
     }
+    const auto wanted = ToNumber(Wanted("max.message.bytes"));
     const auto largest = Number("max.message.bytes");
-    if (const auto wanted = Wanted("max.message.bytes"); largest && wanted && *largest < *wanted) {
+    if (wanted && largest && *largest < *wanted) {
       Add(true,
           Must("max.message.bytes",
                Value("max.message.bytes"),
@@ -90,22 +94,15 @@ class Judge {
     }
   }
 
-  std::string Value(const std::string& key) const {
-    const auto found = state_.config.find(key);
-    return found == state_.config.end() ? std::string() : found->second;
+  // Empty: there is no such setting.
+  static std::string Find(const std::map<std::string, std::string>& config,
+                          const std::string& key) {
+    const auto found = config.find(key);
+    return found == config.end() ? std::string() : found->second;
   }
+  std::string Value(const std::string& key) const { return Find(state_.config, key); }
+  std::string Wanted(const std::string& key) const { return Find(spec_.config, key); }
   std::optional<int64_t> Number(const std::string& key) const { return ToNumber(Value(key)); }
-  std::optional<int64_t> Wanted(const std::string& key) const {
-    const auto found = spec_.config.find(key);
-    return found == spec_.config.end() ? std::nullopt : ToNumber(found->second);
-  }
-  // The topic's value, where it is known and not the one wanted.
-  const std::string* Differs(const std::string& key) const {
-    const auto is = state_.config.find(key);
-    const auto wanted = spec_.config.find(key);
-    if (is == state_.config.end() || wanted == spec_.config.end()) return nullptr;
-    return is->second == wanted->second ? nullptr : &is->second;
-  }
   static std::optional<int64_t> ToNumber(const std::string& text) {
     int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -26,6 +26,20 @@ uint64_t FactLog::lost() const {
   return lost;
 }
 
+bool FactLog::Partition::Takes(const std::string& stream, uint64_t sequence) {
+  const auto verdict = filter.Judge(stream, sequence);
+  if (!delivery::StreamFilter::Takes(verdict)) return false;
+  filter.Commit();
+  uint64_t& before = highest[stream];
+  if (sequence < before) {
+    --lost;  // it was missing, and comes late
+  } else if (verdict == delivery::StreamFilter::Verdict::kTakeBehindGap) {
+    lost += sequence - before - 1;
+  }
+  before = std::max(before, sequence);
+  return true;
+}
+
 void FactLog::Fold(const LogRecord& record) {
   const auto unreadable = [&](std::string_view why) {
     unreadable_.push_back(
@@ -34,26 +48,14 @@ void FactLog::Fold(const LogRecord& record) {
   Partition& partition = partitions_.at(record.partition);
   Envelope message;
   if (!message.ParseFromArray(record.value.data(), static_cast<int>(record.value.size()))) {
-    if (!record.stream.empty()) {
-      partition.filter.Judge(record.stream, record.sequence);
-      partition.filter.Commit();
-    }
+    if (!record.stream.empty()) partition.Takes(record.stream, record.sequence);
     return unreadable("it does not decode as an Envelope");
   }
   if (!message.has_job_fact()) return unreadable("it is not a JobFact");
-  const auto verdict = partition.filter.Judge(message.stream(), message.sequence());
-  if (!delivery::StreamFilter::Takes(verdict)) {
+  if (!partition.Takes(message.stream(), message.sequence())) {
     ++duplicates_;
     return;
   }
-  partition.filter.Commit();
-  uint64_t& highest = partition.highest[message.stream()];
-  if (message.sequence() < highest) {
-    --partition.lost;
-  } else if (verdict == delivery::StreamFilter::Verdict::kTakeBehindGap) {
-    partition.lost += message.sequence() - highest - 1;
-  }
-  highest = std::max(highest, message.sequence());
   if (taken_) taken_({record.partition, record.offset, record.append_time, {}, message});
   Keep(record, &partition, std::move(message));
 }

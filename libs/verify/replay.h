@@ -109,6 +109,9 @@ class FactLog {
     std::map<std::string, uint64_t> highest{};  // sequence of each stream
     uint64_t lost = 0;
     uint64_t missed = 0;  // of those that are lost, known by the versions that jobs lack
+
+    // False: it was read before.
+    bool Takes(const std::string& stream, uint64_t sequence);
   };
   struct Job {
     std::string pool{};

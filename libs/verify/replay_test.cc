@@ -354,6 +354,9 @@ TEST(FactLogTest, WhatTheLogHasLostIsNoFaultOfAJob) {
   EXPECT_EQ(facts.lost(), 2U);
   say(5, "a", 3);
   say(6, "c", 2);
+  facts.Fold({0, offset++, Millis(1), "junk\xff", stream, 7});
+  say(9, "d", 1);
+  EXPECT_EQ(facts.lost(), 3U) << "what does not decode is not lost";
   EXPECT_THAT(facts.trails().at("a").faults, IsEmpty());
   EXPECT_THAT(facts.trails().at("b").faults, IsEmpty());
   EXPECT_THAT(facts.trails().at("c").faults, ElementsAre(HasSubstr("version 2 follows 0")));

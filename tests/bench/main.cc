@@ -10,6 +10,7 @@
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "tests/bench/e2e_bench.h"
+#include "tests/bench/fake_cluster.h"
 #include "tests/bench/pipeline_bench.h"
 
 namespace fluxqueue::bench {
@@ -72,7 +73,7 @@ int main(int argc, char** argv) {
   run->add_option("--jobs", pipeline.jobs)->check(CLI::Range(1, 1'000'000));
   run->add_option("--nodes", pipeline.nodes)->check(CLI::Range(1, 100'000));
   run->add_option("--waiting", pipeline.waiting)->check(CLI::Range(0, 1'000'000));
-  run->add_option("--per-node", pipeline.per_node)->check(CLI::Range(1, 8));
+  run->add_option("--per-node", pipeline.per_node)->check(CLI::Range(1, kNodeCpu));
   run->add_option("--running", pipeline.running)->check(CLI::Range(0, 1'000'000));
   run->add_option("--timeout", pipeline.timeout_s)->check(CLI::Range(1, 86'400));
   add_output(run);

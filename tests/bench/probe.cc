@@ -32,15 +32,6 @@ constexpr std::array<std::pair<const char*, const char*>, 8> kOthers = {{
     {"kwok", "cluster/logs/kwok.pid"},
 }};
 
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-int ReadPid(const std::string& path) {
-  return std::atoi(ReadAll(path).c_str());  // 0: no such file
-}
-
 // Clock ticks of the process, and of children it has waited for. -1: it is gone.
 int64_t Ticks(int pid) {
   const std::string stat = ReadAll(fmt::format("/proc/{}/stat", pid));
@@ -98,6 +89,15 @@ Usage Difference(const Usage& after, const Usage& before) {
 
 }  // namespace
 
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+int ReadNumber(const std::string& path) {
+  return std::atoi(ReadAll(path).c_str());
+}
+
 std::vector<MetricLine> ParseMetrics(std::string_view text) {
   std::vector<MetricLine> lines;
   while (!text.empty()) {
@@ -138,7 +138,7 @@ absl::StatusOr<Usage> ReadUsage(int pid) {
 }
 
 absl::StatusOr<std::vector<MetricLine>> StackProbe::Scrape(const std::string& service) const {
-  const int port = ReadPid(fmt::format("{}/config/{}-1.ports", folder_, service));
+  const int port = ReadNumber(fmt::format("{}/config/{}-1.ports", folder_, service));
   if (port == 0) return Unavailable("{}/config/{}-1.ports is missing", folder_, service);
   ASSIGN_OR_RETURN(const std::string page,
                    Fetch(fmt::format("http://127.0.0.1:{}", port), "/metrics"));
@@ -164,7 +164,7 @@ absl::StatusOr<StackCost> StackProbe::Read() const {
   StackCost cost;
   for (const char* service : kServices) {
     const absl::StatusOr<Usage> usage =
-        ReadUsage(ReadPid(fmt::format("{}/logs/{}-1.pid", folder_, service)));
+        ReadUsage(ReadNumber(fmt::format("{}/logs/{}-1.pid", folder_, service)));
     if (!usage.ok()) continue;
     ASSIGN_OR_RETURN(const std::vector<MetricLine> lines, Scrape(service));
     ServiceCost& one = cost.services[service];
@@ -178,7 +178,7 @@ absl::StatusOr<StackCost> StackProbe::Read() const {
     one.usage = *usage;
   }
   for (const auto& [name, file] : kOthers) {
-    const absl::StatusOr<Usage> usage = ReadUsage(ReadPid(fmt::format("{}/{}", folder_, file)));
+    const absl::StatusOr<Usage> usage = ReadUsage(ReadNumber(fmt::format("{}/{}", folder_, file)));
     if (usage.ok()) cost.others[name] = *usage;
   }
   ASSIGN_OR_RETURN(cost.others["this program"], ReadUsage(getpid()));

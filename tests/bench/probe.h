@@ -24,6 +24,11 @@ absl::StatusOr<std::string> Fetch(const std::string& server,
                                   const std::string& target,
                                   const std::string& method = "GET");
 
+// Empty: there is no such file.
+std::string ReadAll(const std::string& path);
+// The number that a file begins with: a process id, a port. 0: there is none.
+int ReadNumber(const std::string& path);
+
 struct Usage {
   double cpu_seconds = 0;  // with all the children it has, and had
   double rss_mb = 0;       // of itself

@@ -1,11 +1,10 @@
 #include "tests/bench/restart.h"
 
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -22,17 +21,6 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{5};
-
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-int ReadNumber(const std::string& path) {
-  int number = 0;
-  std::ifstream(path) >> number;
-  return number;
-}
 
 // Words that end with a zero byte each, as /proc has them, for exec; they point into `words`.
 std::vector<char*> Words(std::string& words) {
@@ -59,6 +47,16 @@ absl::StatusOr<int> Spawn(std::string command, std::string environment, const st
   return pid;
 }
 
+// False: it was not so within `timeout`.
+bool Await(Millis timeout, const std::function<bool()>& done) {
+  const auto deadline = SteadyClock::now() + timeout;
+  while (!done()) {
+    if (SteadyClock::now() > deadline) return false;
+    std::this_thread::sleep_for(kLook);
+  }
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<double> RestartSeconds(const std::string& folder,
@@ -72,20 +70,19 @@ absl::StatusOr<double> RestartSeconds(const std::string& folder,
   if (pid == 0 || port == 0 || command.empty()) return Unavailable("{}-1 does not run", service);
 
   kill(pid, SIGKILL);
-  while (kill(pid, 0) == 0 && ReadUsage(pid).ok()) std::this_thread::sleep_for(kLook);
+  if (!Await(timeout, [pid] { return !ReadUsage(pid).ok(); })) {
+    return Unavailable("{}-1 was killed and does not end", service);
+  }
   const auto begin = SteadyClock::now();
   ASSIGN_OR_RETURN(const int started, Spawn(command, environment, logs + ".log"));
   std::ofstream(logs + ".pid") << started << "\n";
   const std::string server = fmt::format("http://127.0.0.1:{}", port);
-  while (!Fetch(server, "/readyz").ok()) {
-    if (SteadyClock::now() > begin + timeout) {
-      return MakeStatus(absl::StatusCode::kDeadlineExceeded,
-                        "{}-1 is not ready {} s after its start; its log: {}.log",
-                        service,
-                        timeout.count() / 1000,
-                        logs);
-    }
-    std::this_thread::sleep_for(kLook);
+  if (!Await(timeout, [&server] { return Fetch(server, "/readyz").ok(); })) {
+    return MakeStatus(absl::StatusCode::kDeadlineExceeded,
+                      "{}-1 is not ready {} s after its start; its log: {}.log",
+                      service,
+                      timeout.count() / 1000,
+                      logs);
   }
   return std::chrono::duration<double>(SteadyClock::now() - begin).count();
 }

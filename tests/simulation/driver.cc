@@ -20,9 +20,9 @@ namespace {
 
 constexpr size_t kFailuresTold = 5;
 constexpr size_t kLinesTold = 200;
-// So many seeds reach all that is to be reached.
+// With this many seeds all is reached that is to be reached.
 constexpr uint64_t kMany = 1000;
-// One in so many seeds runs twice: it must be the same.
+// One seed in a hundred runs twice: it must be the same run.
 constexpr uint64_t kTwiceOneIn = 100;
 
 class Driver {

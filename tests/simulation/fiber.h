@@ -16,7 +16,8 @@ namespace fluxqueue::simulation {
 class Fiber {
  public:
   static constexpr size_t kStackBytes = size_t{256} << 10;
-  // Thrown out of Yield() where the fiber is to end. No std::exception: nobody takes it for one.
+  // Thrown out of Yield() where the fiber is to end. No std::exception: no handler of those catches
+  // it.
   struct Killed {};
 
   explicit Fiber(std::function<void()> body);

@@ -83,4 +83,13 @@ std::string Place::Describe() const {
                      process_->Ready().ToString());
 }
 
+Places StartPlaces(World& world, const std::vector<std::string>& names, const Place::Make& make) {
+  Places places;
+  for (const std::string& name : names) {
+    places.push_back(std::make_unique<Place>(world, name, make));
+    places.back()->Start();
+  }
+  return places;
+}
+
 }  // namespace fluxqueue::simulation

@@ -90,4 +90,7 @@ class Place {
 
 using Places = std::vector<std::unique_ptr<Place>>;
 
+// A process begins in each. `make` goes by the owner's name.
+Places StartPlaces(World& world, const std::vector<std::string>& names, const Place::Make& make);
+
 }  // namespace fluxqueue::simulation

@@ -30,7 +30,7 @@ class SimSubscription final : public kafka::Subscription {
     for (int partition = 0; partition < bus.partitions_; ++partition) {
       logs_.push_back(&bus.LogOf(options_.topic, partition));
     }
-    // A new member: what it had before is to be given anew.
+    // A new member: what it had before is to be given again.
     std::erase_if(group_.owners,
                   [this](const auto& owned) { return owned.second == options_.instance; });
     ++bus_.changes_;
@@ -211,7 +211,7 @@ class SimSubscription final : public kafka::Subscription {
     }
     assignment_ = std::exchange(pending_, std::nullopt);
     ++bus_.changes_;
-    // From here on they are ours, whoever comes until we have answered.
+    // From here on they are ours, whichever member joins before we have answered.
     for (const int partition : assignment_->gained) {
       group().owners[partition] = options_.instance;
       mine_.insert(partition);

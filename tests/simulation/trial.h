@@ -47,15 +47,20 @@ constexpr uint64_t HashOf(uint64_t hash, uint64_t next) {
 // What a program simulates. The same trial has the same outcome, always.
 struct Subject {
   std::string program;
-  uint64_t seeds = 0;               // where nobody says how many
+  uint64_t seeds = 0;               // where the command names none
   uint64_t mutation_seeds = 0;      // for each safety taken out
   std::vector<std::string> places;  // names of the processes
   bool commits_may_be_lost = false;
   std::function<std::vector<Fault>(uint64_t seed)> plan;
   std::function<Outcome(const Trial&)> run;
   // Counts that many seeds cannot leave at zero, or a part of what is simulated is not reached any
-  // more.
-  std::vector<std::string> reached;
+  // more: those of the loops, and the program's own.
+  std::vector<std::string> reached = {"doubts",
+                                      "duplicates",
+                                      "partitions lost",
+                                      "producer restarts",
+                                      "repeats in logs",
+                                      "rollbacks"};
 };
 
 }  // namespace fluxqueue::simulation

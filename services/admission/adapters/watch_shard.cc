@@ -15,8 +15,8 @@
 namespace fluxqueue::admission {
 namespace {
 
-// While pages are left, the next one is compared so many times as soon.
-constexpr int kSooner = 10;
+// While pages are left, the next one is compared after this part of the interval.
+constexpr int kPageShare = 10;
 
 std::optional<tracing::Context> ReviewOf(const std::string& object) {
   const auto meta = kubernetes::ParseMeta(object);
@@ -291,7 +291,7 @@ void WatchShard::SayLost(const Neighbours& neighbours) {
   tracker_.HandInLost(lost, &out_);
   pages_ = {.jobs = neighbours.jobs.until, .jobspecs = neighbours.jobspecs.until};
   const bool all = pages_.jobs.empty() && pages_.jobspecs.empty();
-  next_compare_ = deps_.clock.Monotonic() + options_.compare_interval / (all ? 1 : kSooner);
+  next_compare_ = deps_.clock.Monotonic() + options_.compare_interval / (all ? 1 : kPageShare);
 }
 
 void WatchShard::ReportWorkloads() {
