@@ -234,6 +234,8 @@ void PartitionLoop::Impl::Receive(std::stop_token stop) {
   }
   NoteKafka(status);
   for (const int partition : consumer_->TakeOutOfRange()) {
+    // Those that the group has taken since are told of, too; to stop them is refused.
+    if (!table_.Holds(partition) && !reclaim_.contains(partition)) continue;
     if (table_.Holds(partition)) holder_.Drop(partition);
     reclaim_[partition] = now;
   }
