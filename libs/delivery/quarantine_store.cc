@@ -2,32 +2,17 @@
 
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
+#include "libs/postgres/table.h"
 
 namespace fluxqueue::delivery {
 namespace {
 
 using postgres::Exec;
+using postgres::Field;
+using postgres::SharedKey;
 using postgres::Statement;
-
-constexpr Statement kLoad = {
-    "delivery_quarantine",
-    "SELECT kind, uid, space, name, version, reason, times, ends, held, told FROM quarantine "
-    "WHERE shard = $1 AND NOT retry"};
-
-constexpr Statement kUpsert = {
-    "delivery_quarantine_upsert",
-    "INSERT INTO quarantine AS q (shard, kind, uid, space, name, version, reason, times, ends, "
-    "  held, told) "
-    "SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], "
-    "  $7::text[], $8::bigint[], $9::int[], $10::boolean[], $11::boolean[]) "
-    "ON CONFLICT (shard, kind, uid) DO UPDATE SET space = EXCLUDED.space, name = EXCLUDED.name, "
-    "  version = EXCLUDED.version, reason = EXCLUDED.reason, times = EXCLUDED.times, "
-    "  ends = EXCLUDED.ends, held = EXCLUDED.held, told = EXCLUDED.told, last = now()"};
-
-constexpr Statement kDelete = {
-    "delivery_quarantine_delete",
-    "DELETE FROM quarantine q USING unnest($2::text[], $3::text[]) AS d (kind, uid) "
-    "WHERE q.shard = $1 AND q.kind = d.kind AND q.uid = d.uid"};
+using postgres::Table;
+using postgres::TextArray;
 
 constexpr Statement kRetried = {
     "delivery_quarantine_retried",
@@ -68,74 +53,41 @@ constexpr Statement kSuspect = {
     "  reason = EXCLUDED.reason || ', ' || q.ends + 1 || ' times', ends = q.ends + 1, "
     "  held = q.held OR q.ends + 1 >= $2, told = q.told AND q.held, last = now()"};
 
-struct ObjectArrays {
-  postgres::TextArray kind, uid, space, name, version;
-  void Add(const ObjectRef& object) {
-    kind.Add(object.kind);
-    uid.Add(object.uid);
-    space.Add(object.space);
-    name.Add(object.name);
-    version.Add(object.version);
-  }
-};
+// Of the schema of the service whose shard it is.
+const Table<QuarantineRow>& Rows() {
+  static const Table<QuarantineRow> table(
+      "quarantine",
+      {SharedKey("shard")},
+      {Field<&QuarantineRow::object, &ObjectRef::kind>("kind").Key(),
+       Field<&QuarantineRow::object, &ObjectRef::uid>("uid").Key(),
+       Field<&QuarantineRow::object, &ObjectRef::space>("space"),
+       Field<&QuarantineRow::object, &ObjectRef::name>("name"),
+       Field<&QuarantineRow::object, &ObjectRef::version>("version"),
+       Field<&QuarantineRow::reason>("reason"),
+       Field<&QuarantineRow::times>("times"),
+       Field<&QuarantineRow::ends>("ends"),
+       Field<&QuarantineRow::held>("held"),
+       Field<&QuarantineRow::told>("told"),
+       postgres::Computed<QuarantineRow>("last", "now()")});
+  return table;
+}
 
 }  // namespace
 
 std::vector<QuarantineRow> LoadQuarantine(pqxx::transaction_base& tx, const std::string& shard) {
-  std::vector<QuarantineRow> rows;
-  for (const pqxx::row& row : Exec(tx, kLoad, shard)) {
-    rows.push_back({.object = {.kind = row[0].as<std::string>(),
-                               .space = row[2].as<std::string>(),
-                               .name = row[3].as<std::string>(),
-                               .uid = row[1].as<std::string>(),
-                               .version = row[4].as<std::string>()},
-                    .reason = row[5].as<std::string>(),
-                    .times = row[6].as<int64_t>(),
-                    .ends = row[7].as<int>(),
-                    .held = row[8].as<bool>(),
-                    .told = row[9].as<bool>()});
-  }
-  return rows;
+  static const std::string sql = Rows().Select("WHERE t.shard = $1 AND NOT t.retry");
+  return Rows().Read(Exec(tx, Statement{"delivery_quarantine", sql.c_str()}, shard));
 }
 
 void WriteQuarantine(pqxx::transaction_base& tx,
                      const std::string& shard,
                      const Quarantine::Changes& changes) {
-  if (!changes.upserts.empty()) {
-    ObjectArrays objects;
-    postgres::TextArray reasons;
-    postgres::BigintArray times, ends;
-    postgres::BoolArray held, told;
-    for (const QuarantineRow& row : changes.upserts) {
-      objects.Add(row.object);
-      reasons.Add(row.reason);
-      times.Add(row.times);
-      ends.Add(row.ends);
-      held.Add(row.held);
-      told.Add(row.told);
-    }
-    Exec(tx,
-         kUpsert,
-         shard,
-         objects.kind.text(),
-         objects.uid.text(),
-         objects.space.text(),
-         objects.name.text(),
-         objects.version.text(),
-         reasons.text(),
-         times.text(),
-         ends.text(),
-         held.text(),
-         told.text());
+  Rows().Write(tx, changes.upserts, shard);
+  std::vector<QuarantineRow> deleted;
+  for (const auto& [kind, uid] : changes.deletes) {
+    deleted.push_back({.object = {.kind = kind, .uid = uid}});
   }
-  if (!changes.deletes.empty()) {
-    postgres::TextArray kinds, uids;
-    for (const auto& [kind, uid] : changes.deletes) {
-      kinds.Add(kind);
-      uids.Add(uid);
-    }
-    Exec(tx, kDelete, shard, kinds.text(), uids.text());
-  }
+  Rows().Delete(tx, deleted, shard);
 }
 
 std::vector<Quarantine::Key> TakeRetried(pqxx::transaction_base& tx, const std::string& shard) {
@@ -151,16 +103,14 @@ void MarkUnderWay(pqxx::transaction_base& tx, const std::string& shard, const Ob
     Exec(tx, kUnmark, shard);
     return;
   }
-  ObjectArrays arrays;
-  arrays.Add(*object);
-  Exec(tx,
-       kMark,
-       shard,
-       arrays.kind.text(),
-       arrays.uid.text(),
-       arrays.space.text(),
-       arrays.name.text(),
-       arrays.version.text());
+  // Arrays, which clean the texts.
+  TextArray kind, uid, space, name, version;
+  kind.Add(object->kind);
+  uid.Add(object->uid);
+  space.Add(object->space);
+  name.Add(object->name);
+  version.Add(object->version);
+  Exec(tx, kMark, shard, kind.text(), uid.text(), space.text(), name.text(), version.text());
 }
 
 void ClearUnderWay(pqxx::transaction_base& tx, const std::string& shard) {

@@ -1,5 +1,8 @@
 #include "libs/matcher_rows/matcher_rows.h"
 
+#include <fmt/format.h>
+
+#include "libs/matcher_rows/tables.h"
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
 
@@ -7,6 +10,7 @@ namespace fluxqueue::matcher_rows {
 namespace {
 
 using matcher_core::AllocationRow;
+using matcher_core::AnswerRow;
 using matcher_core::NodeRow;
 using matcher_core::ReservationRow;
 using matcher_core::SpecRow;
@@ -19,18 +23,6 @@ constexpr Statement kPools{
 constexpr Statement kHead{"matcher_rows_head",
                           "SELECT p.row, p.nodes_version, i.epoch, i.commits FROM matcher.pools p "
                           "JOIN matcher.inbox i USING (partition) WHERE p.pool = $1"};
-constexpr Statement kAllocations{
-    "matcher_rows_allocations",
-    "SELECT job_id, attempt, part, placement, placement_hash FROM matcher.allocations "
-    "WHERE pool = $1 AND NOT released ORDER BY job_id, attempt, part"};
-// LATERAL … OFFSET 0: the jobs drive, also in a plan that is kept (postgres::Plans::kKept).
-constexpr Statement kAllocationsOf{
-    "matcher_rows_allocations_of",
-    "SELECT a.job_id, a.attempt, a.part, a.placement, a.placement_hash "
-    "FROM unnest($2::text[]) AS j(job_id) CROSS JOIN LATERAL ("
-    "  SELECT * FROM matcher.allocations x WHERE x.job_id = j.job_id AND x.pool = $1 AND NOT "
-    "x.released "
-    "  OFFSET 0) a ORDER BY a.job_id, a.attempt, a.part"};
 constexpr Statement kHolders{
     "matcher_rows_holders",
     "SELECT job_id, md5(string_agg(concat_ws(' ', attempt, part, md5(placement)), ' ' "
@@ -39,49 +31,30 @@ constexpr Statement kHolders{
 constexpr Statement kHolderBehind{"matcher_rows_holder_behind",
                                   "SELECT min(job_id COLLATE \"C\") FROM matcher.allocations "
                                   "WHERE pool = $1 AND NOT released AND job_id COLLATE \"C\" > $2"};
-constexpr Statement kNodes{
-    "matcher_rows_nodes",
-    "SELECT name, uid, ordinal, node, present FROM matcher.graph_nodes WHERE pool = $1"};
-constexpr Statement kSpecs{
-    "matcher_rows_specs",
-    "SELECT job_id, part, revision, slots, jobspec FROM matcher.specs WHERE pool = $1"};
-constexpr Statement kReservations{
-    "matcher_rows_reservations",
-    "SELECT job_id, attempt, part, placement FROM matcher.reservations WHERE pool = $1 "
-    "ORDER BY job_id, attempt, part"};
-constexpr Statement kAnswer{
-    "matcher_rows_answer",
-    "SELECT cycle_id, answer FROM matcher.answers WHERE pool = $1 ORDER BY cycle_id DESC LIMIT 1"};
-
 std::string Bytes(const pqxx::field& field) {
   return pqxx::binarystring(field).str();
 }
 
-matcher_core::AllocationKey KeyOf(const pqxx::row& row) {
-  return {row[0].as<std::string>(), row[1].as<uint32_t>(), row[2].as<uint32_t>()};
-}
-
-std::vector<AllocationRow> ToAllocations(const pqxx::result& rows) {
-  std::vector<AllocationRow> allocations;
-  for (const pqxx::row& row : rows) {
-    AllocationRow& allocation = allocations.emplace_back();
-    allocation.key = KeyOf(row);
-    allocation.placement = Bytes(row[3]);
-    allocation.placement_hash = static_cast<uint64_t>(row[4].as<int64_t>());
-  }
-  return allocations;
+// The rows of a pool.
+template <typename Row>
+std::vector<Row> LoadOf(pqxx::transaction_base& tx,
+                        const postgres::Table<Row>& table,
+                        const char* name,
+                        const std::string& sql,
+                        const std::string& pool) {
+  return table.Read(Exec(tx, Statement{name, sql.c_str()}, pool));
 }
 
 std::vector<SpecRow> LoadSpecs(pqxx::transaction_base& tx, const std::string& pool) {
-  std::vector<SpecRow> specs;
-  for (const pqxx::row& row : Exec(tx, kSpecs, pool)) {
-    specs.push_back({row[0].as<std::string>(),
-                     row[1].as<uint32_t>(),
-                     row[2].as<uint32_t>(),
-                     row[3].as<uint32_t>(),
-                     row[4].as<std::string>()});
-  }
-  return specs;
+  static const std::string sql = Specs().Select("WHERE t.pool = $1");
+  return LoadOf(tx, Specs(), "matcher_rows_specs", sql, pool);
+}
+
+// The last is enough.
+std::vector<AnswerRow> LoadAnswer(pqxx::transaction_base& tx, const std::string& pool) {
+  static const std::string sql =
+      Answers().Select("WHERE t.pool = $1 ORDER BY t.cycle_id DESC LIMIT 1");
+  return LoadOf(tx, Answers(), "matcher_rows_answer", sql, pool);
 }
 
 }  // namespace
@@ -99,9 +72,7 @@ std::vector<PoolRows> LoadPools(pqxx::transaction_base& tx, int partition) {
     rows.nodes = LoadNodes(tx, pool);
     rows.specs = LoadSpecs(tx, pool);
     rows.reservations = LoadReservations(tx, pool);
-    for (const pqxx::row& row : Exec(tx, kAnswer, pool)) {
-      rows.answers.push_back({static_cast<uint64_t>(row[0].as<int64_t>()), Bytes(row[1])});
-    }
+    rows.answers = LoadAnswer(tx, pool);
   }
   return pools;
 }
@@ -116,35 +87,34 @@ std::optional<PoolHead> LoadHead(pqxx::transaction_base& tx, const std::string& 
 }
 
 std::vector<NodeRow> LoadNodes(pqxx::transaction_base& tx, const std::string& pool) {
-  std::vector<NodeRow> nodes;
-  for (const pqxx::row& row : Exec(tx, kNodes, pool)) {
-    nodes.push_back({row[0].as<std::string>(),
-                     row[1].as<std::string>(),
-                     static_cast<uint64_t>(row[2].as<int64_t>()),
-                     Bytes(row[3]),
-                     row[4].as<bool>()});
-  }
-  return nodes;
+  static const std::string sql = Nodes().Select("WHERE t.pool = $1");
+  return LoadOf(tx, Nodes(), "matcher_rows_nodes", sql, pool);
 }
 
 std::vector<ReservationRow> LoadReservations(pqxx::transaction_base& tx, const std::string& pool) {
-  std::vector<ReservationRow> reservations;
-  for (const pqxx::row& row : Exec(tx, kReservations, pool)) {
-    reservations.push_back({KeyOf(row), Bytes(row[3])});
-  }
-  return reservations;
+  static const std::string sql =
+      Reservations().Select("WHERE t.pool = $1 ORDER BY t.job_id, t.attempt, t.part");
+  return LoadOf(tx, Reservations(), "matcher_rows_reservations", sql, pool);
 }
 
 std::vector<AllocationRow> LoadAllocations(pqxx::transaction_base& tx, const std::string& pool) {
-  return ToAllocations(Exec(tx, kAllocations, pool));
+  static const std::string sql = Allocations().Select(
+      "WHERE t.pool = $1 AND NOT t.released ORDER BY t.job_id, t.attempt, t.part");
+  return LoadOf(tx, Allocations(), "matcher_rows_allocations", sql, pool);
 }
 
+// LATERAL … OFFSET 0: the jobs drive, also in a plan that is kept (postgres::Plans::kKept).
 std::vector<AllocationRow> LoadAllocationsOf(pqxx::transaction_base& tx,
                                              const std::string& pool,
                                              const std::vector<std::string>& jobs) {
+  static const std::string sql = fmt::format(
+      "SELECT a.* FROM unnest($2::text[]) AS j(job_id) CROSS JOIN LATERAL ({} OFFSET 0) a "
+      "ORDER BY a.job_id, a.attempt, a.part",
+      Allocations().Select("WHERE t.job_id = j.job_id AND t.pool = $1 AND NOT t.released"));
   postgres::TextArray ids;
   for (const std::string& job : jobs) ids.Add(job);
-  return ToAllocations(Exec(tx, kAllocationsOf, pool, ids.text()));
+  return Allocations().Read(
+      Exec(tx, Statement{"matcher_rows_allocations_of", sql.c_str()}, pool, ids.text()));
 }
 
 std::map<std::string, std::string> LoadHolders(pqxx::transaction_base& tx,

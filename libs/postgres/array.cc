@@ -17,7 +17,7 @@ void ArrayText::AddNull() {
   text_ += "NULL";
 }
 
-void TextArray::Add(std::string_view value) {
+void ArrayText::AddText(std::string_view value) {
   Separate();
   text_ += '"';
   for (size_t at = 0; at < value.size();) {
@@ -30,18 +30,18 @@ void TextArray::Add(std::string_view value) {
   text_ += '"';
 }
 
-void BigintArray::Add(int64_t value) {
+void ArrayText::AddNumber(int64_t value) {
   Separate();
   fmt::format_to(std::back_inserter(text_), "{}", value);
 }
 
-void BoolArray::Add(bool value) {
+void ArrayText::AddFlag(bool value) {
   Separate();
   text_ += value ? 't' : 'f';
 }
 
 // Hexadecimal: the fastest text form that Postgres reads.
-void ByteaArray::Add(std::string_view bytes) {
+void ArrayText::AddBytes(std::string_view bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
   Separate();
   text_ += "\"\\\\x";

@@ -20,36 +20,41 @@ class ArrayText {
   std::string text() const { return text_ + "}"; }
   bool empty() const { return text_.size() == 1; }
   size_t size() const { return size_; }
-  void AddNull();
 
- protected:
-  ArrayText() = default;
+  void AddNull();
+  // What Postgres refuses in a text becomes U+FFFD: NUL, and bytes that are no UTF-8. One such text
+  // would end the whole statement, and all others with it.
+  void AddText(std::string_view value);
+  void AddNumber(int64_t value);
+  void AddFlag(bool value);
+  void AddBytes(std::string_view bytes);
+
+ private:
   void Separate();
 
   std::string text_ = "{";
   size_t size_ = 0;
 };
 
+// Arrays of one type.
 class TextArray : public ArrayText {
  public:
-  // What Postgres refuses in a text becomes U+FFFD: NUL, and bytes that are no UTF-8. One such text
-  // would end the whole statement, and all others with it.
-  void Add(std::string_view value);
+  void Add(std::string_view value) { AddText(value); }
 };
 
 class BigintArray : public ArrayText {
  public:
-  void Add(int64_t value);
+  void Add(int64_t value) { AddNumber(value); }
 };
 
 class BoolArray : public ArrayText {
  public:
-  void Add(bool value);
+  void Add(bool value) { AddFlag(value); }
 };
 
 class ByteaArray : public ArrayText {
  public:
-  void Add(std::string_view bytes);
+  void Add(std::string_view bytes) { AddBytes(bytes); }
 };
 
 }  // namespace fluxqueue::postgres

@@ -8,6 +8,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
+#include "libs/postgres/table.h"
 
 #include "absl/strings/str_split.h"
 #include "fmt/format.h"
@@ -16,65 +17,16 @@
 namespace fluxqueue::admission {
 namespace {
 
+using postgres::ArrayText;
+using postgres::Blob;
+using postgres::Column;
+using postgres::Field;
 using postgres::Statement;
+using postgres::Table;
 
-constexpr Statement kLoadPools{"admission_load_pools", "select pool, partition, config from pools"};
-constexpr Statement kLoadQueues{"admission_load_queues", "select queue, pool, config from queues"};
-constexpr Statement kLoadWindows{"admission_load_windows",
-                                 "select name, pool, config from windows"};
-constexpr Statement kLoadWorkloads{
-    "admission_load_workloads",
-    "select uid, kind, namespace, name, pool, queue, resource_version, revision, slots, priority, "
-    "       hold, cancelled, duration_ms, requests::text, demand_hash, topology, "
-    "       begin_ms, min_slots, asked, retried, jobspec_bytes, pods from workloads"};
-
-constexpr Statement kWritePools{"admission_write_pools",
-                                "insert into pools (pool, partition, config) "
-                                "select * from unnest($1::text[], $2::integer[], $3::bytea[]) "
-                                "on conflict (pool) do update set config = excluded.config"};
-constexpr Statement kWriteQueues{
-    "admission_write_queues",
-    "insert into queues (queue, pool, config) "
-    "select * from unnest($1::text[], $2::text[], $3::bytea[]) "
-    "on conflict (queue) do update set pool = excluded.pool, config = excluded.config"};
-constexpr Statement kDeleteQueues{"admission_delete_queues",
-                                  "delete from queues where queue = any($1::text[])"};
-constexpr Statement kWriteWindows{
-    "admission_write_windows",
-    "insert into windows (name, pool, config) "
-    "select * from unnest($1::text[], $2::text[], $3::bytea[]) "
-    "on conflict (name) do update set pool = excluded.pool, config = excluded.config"};
-constexpr Statement kDeleteWindows{"admission_delete_windows",
-                                   "delete from windows where name = any($1::text[])"};
-constexpr Statement kWriteWorkloads{
-    "admission_write_workloads",
-    "insert into workloads (uid, job_id, kind, namespace, name, pool, queue, resource_version, "
-    "  revision, slots, priority, hold, cancelled, duration_ms, requests, demand_hash, topology, "
-    "  begin_ms, min_slots, asked, retried, jobspec_bytes, pods) "
-    "select uid, uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
-    "  cancelled, duration, requests::jsonb, hash, topology, start, least, asked, retried, bytes, "
-    "  pods "
-    "from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], "
-    "  $7::text[], $8::integer[], $9::integer[], $10::integer[], $11::boolean[], $12::boolean[], "
-    "  $13::bigint[], $14::text[], $15::bigint[], $16::text[], $17::bigint[], $18::integer[], "
-    "  $19::bigint[], $20::bigint[], $21::bigint[], $22::text[]) "
-    "  as w(uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
-    "       cancelled, duration, requests, hash, topology, start, least, asked, retried, "
-    "       bytes, pods) "
-    "on conflict (uid) do update set queue = excluded.queue, "
-    "  resource_version = excluded.resource_version, revision = excluded.revision, "
-    "  slots = excluded.slots, priority = excluded.priority, hold = excluded.hold, "
-    "  cancelled = excluded.cancelled, duration_ms = excluded.duration_ms, "
-    "  requests = excluded.requests, demand_hash = excluded.demand_hash, "
-    "  topology = excluded.topology, begin_ms = excluded.begin_ms, "
-    "  min_slots = excluded.min_slots, asked = excluded.asked, retried = excluded.retried, "
-    "  jobspec_bytes = excluded.jobspec_bytes"};
 constexpr Statement kLoadUsage{"admission_load_usage",
                                "select namespace, queue, count(*), sum(jobspec_bytes)::bigint "
                                "from workloads group by namespace, queue"};
-constexpr Statement kDeleteWorkloads{"admission_delete_workloads",
-                                     "delete from workloads where uid = any($1::text[])"};
-
 // The queue may not have made its tables yet, or not have let us read them. By the catalog: the
 // name of a table in a schema that we may not use is an error.
 constexpr Statement kHasJobs{
@@ -141,202 +93,166 @@ Comparison Compare(pqxx::transaction_base& tx,
   return seen;
 }
 
-std::string Bytes(const pqxx::field& field) {
-  return pqxx::binarystring(field).str();
+// A row that this version cannot read.
+[[noreturn]] void Refuse(const std::string& what) {
+  throw pqxx::conversion_error("admission.workloads: " + what);
 }
 
-absl::StatusOr<WorkloadKind> ParseKind(std::string_view name) {
+WorkloadKind ParseKind(std::string_view name) {
   for (const auto kind : {WorkloadKind::kJob, WorkloadKind::kPod, WorkloadKind::kGroup}) {
     if (KindName(kind) == name) return kind;
   }
-  return Internal("admission.workloads: kind '{}' is not known to this version", name);
+  Refuse(fmt::format("kind '{}' is not known to this version", name));
 }
 
-absl::StatusOr<WorkloadRow> ReadWorkload(const pqxx::row& columns) {
-  WorkloadRow row;
-  row.uid = columns[0].as<std::string>();
-  ASSIGN_OR_RETURN(row.kind, ParseKind(columns[1].as<std::string>()));
-  row.space = columns[2].as<std::string>();
-  row.name = columns[3].as<std::string>();
-  row.pool = columns[4].as<std::string>();
-  row.queue = columns[5].as<std::string>();
-  row.resource_version = columns[6].as<std::string>();
-  row.revision = columns[7].as<uint32_t>();
-  row.slots = columns[8].as<uint32_t>();
-  row.priority = columns[9].as<int32_t>();
-  row.hold = columns[10].as<bool>();
-  row.cancelled = columns[11].as<bool>();
-  if (!columns[12].is_null()) row.duration_ms = columns[12].as<int64_t>();
-  const auto requests = nlohmann::json::parse(columns[13].as<std::string>(),
-                                              nullptr,
-                                              /*allow_exceptions=*/false);
+kubernetes::Amounts ParseRequests(std::string_view text) {
+  const auto requests = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   kubernetes::Amounts amounts;
   for (const auto& [resource, amount] : requests.items()) {
     if (!amount.is_number_integer()) {
-      return Internal("admission.workloads {}: requests of {} are not a number", row.uid, resource);
+      Refuse(fmt::format("requests of {} are not a number", resource));
     }
     amounts.emplace(resource, amount.get<int64_t>());
   }
-  row.requests = std::move(amounts);
-  row.demand_hash = static_cast<uint64_t>(columns[14].as<int64_t>());
-  if (const auto topology = columns[15].as<std::string>(); !topology.empty()) {
-    ASSIGN_OR_RETURN(row.topology, kubernetes::ParseTopology(topology));
-  }
-  row.begin_ms = columns[16].as<int64_t>();
-  row.min_slots = columns[17].as<uint32_t>();
-  if (!columns[18].is_null()) row.asked = static_cast<uint64_t>(columns[18].as<int64_t>());
-  row.retried = columns[19].as<uint64_t>();
-  row.jobspec_bytes = columns[20].as<int64_t>();
-  row.pods = absl::StrSplit(columns[21].as<std::string>(), ' ', absl::SkipEmpty());
-  return row;
+  return amounts;
 }
 
-void WriteCatalog(pqxx::transaction_base& tx, const CatalogChanges& changes) {
-  if (!changes.pools.empty()) {
-    postgres::TextArray pools;
-    postgres::BigintArray partitions;
-    postgres::ByteaArray configs;
-    for (const PoolRow& row : changes.pools) {
-      pools.Add(row.pool);
-      partitions.Add(row.partition);
-      configs.Add(row.config);
-    }
-    postgres::Exec(tx, kWritePools, pools.text(), partitions.text(), configs.text());
-  }
-  if (!changes.queues.empty()) {
-    postgres::TextArray queues;
-    postgres::TextArray pools;
-    postgres::ByteaArray configs;
-    for (const QueueRow& row : changes.queues) {
-      queues.Add(row.queue);
-      pools.Add(row.pool);
-      configs.Add(row.config);
-    }
-    postgres::Exec(tx, kWriteQueues, queues.text(), pools.text(), configs.text());
-  }
-  if (!changes.deleted_queues.empty()) {
-    postgres::TextArray queues;
-    for (const std::string& queue : changes.deleted_queues) queues.Add(queue);
-    postgres::Exec(tx, kDeleteQueues, queues.text());
-  }
+kubernetes::Topology ParseTopology(const std::string& text) {
+  if (text.empty()) return {};
+  const auto topology = kubernetes::ParseTopology(text);
+  if (!topology.ok()) Refuse(Message(topology.status()));
+  return *topology;
 }
 
-void WriteWindows(pqxx::transaction_base& tx, const CatalogChanges& changes) {
-  if (!changes.windows.empty()) {
-    postgres::TextArray windows;
-    postgres::TextArray pools;
-    postgres::ByteaArray configs;
-    for (const WindowRow& row : changes.windows) {
-      windows.Add(row.window);
-      pools.Add(row.pool);
-      configs.Add(row.config);
-    }
-    postgres::Exec(tx, kWriteWindows, windows.text(), pools.text(), configs.text());
-  }
-  if (!changes.deleted_windows.empty()) {
-    postgres::TextArray windows;
-    for (const std::string& window : changes.deleted_windows) windows.Add(window);
-    postgres::Exec(tx, kDeleteWindows, windows.text());
-  }
+const Table<PoolRow>& Pools() {
+  static const Table<PoolRow> table("admission.pools",
+                                    {},
+                                    {Field<&PoolRow::pool>("pool").Key(),
+                                     Field<&PoolRow::partition>("partition").Once(),
+                                     Blob<&PoolRow::config>("config")});
+  return table;
 }
 
-void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& rows) {
-  postgres::TextArray uids, kinds, spaces, names, pools, queues, versions, requests, topologies,
-      pods;
-  postgres::BigintArray revisions, slots, priorities, durations, hashes, begins, least, asked,
-      retried, bytes;
-  postgres::BoolArray holds, cancelled;
-  for (const WorkloadRow& row : rows) {
-    uids.Add(row.uid);
-    kinds.Add(KindName(row.kind));
-    spaces.Add(row.space);
-    names.Add(row.name);
-    pools.Add(row.pool);
-    queues.Add(row.queue);
-    versions.Add(row.resource_version);
-    revisions.Add(row.revision);
-    slots.Add(row.slots);
-    priorities.Add(row.priority);
-    holds.Add(row.hold);
-    cancelled.Add(row.cancelled);
-    if (row.duration_ms) {
-      durations.Add(*row.duration_ms);
-    } else {
-      durations.AddNull();
-    }
-    requests.Add(nlohmann::json(*row.requests).dump());
-    hashes.Add(static_cast<int64_t>(row.demand_hash));
-    topologies.Add(kubernetes::FormatTopology(row.topology));
-    begins.Add(row.begin_ms);
-    least.Add(row.min_slots);
-    if (row.asked) {
-      asked.Add(static_cast<int64_t>(*row.asked));
-    } else {
-      asked.AddNull();
-    }
-    retried.Add(static_cast<int64_t>(row.retried));
-    bytes.Add(row.jobspec_bytes);
-    pods.Add(fmt::format("{}", fmt::join(row.pods, " ")));
-  }
-  postgres::Exec(tx,
-                 kWriteWorkloads,
-                 uids.text(),
-                 kinds.text(),
-                 spaces.text(),
-                 names.text(),
-                 pools.text(),
-                 queues.text(),
-                 versions.text(),
-                 revisions.text(),
-                 slots.text(),
-                 priorities.text(),
-                 holds.text(),
-                 cancelled.text(),
-                 durations.text(),
-                 requests.text(),
-                 hashes.text(),
-                 topologies.text(),
-                 begins.text(),
-                 least.text(),
-                 asked.text(),
-                 retried.text(),
-                 bytes.text(),
-                 pods.text());
+const Table<QueueRow>& Queues() {
+  static const Table<QueueRow> table("admission.queues",
+                                     {},
+                                     {Field<&QueueRow::queue>("queue").Key(),
+                                      Field<&QueueRow::pool>("pool"),
+                                      Blob<&QueueRow::config>("config")});
+  return table;
+}
+
+const Table<WindowRow>& Windows() {
+  static const Table<WindowRow> table("admission.windows",
+                                      {},
+                                      {Field<&WindowRow::window>("name").Key(),
+                                       Field<&WindowRow::pool>("pool"),
+                                       Blob<&WindowRow::config>("config")});
+  return table;
+}
+
+Column<WorkloadRow> KindColumn() {
+  return {.spec = {.name = "kind"},
+          .put = [](const WorkloadRow& row,
+                    ArrayText* values) { values->AddText(KindName(row.kind)); },
+          .take = [](const pqxx::field& field,
+                     WorkloadRow* row) { row->kind = ParseKind(field.c_str()); }};
+}
+
+Column<WorkloadRow> RequestsColumn() {
+  return {.spec = {.name = "requests", .type = postgres::ColumnType::kJson},
+          .put =
+              [](const WorkloadRow& row, ArrayText* values) {
+                values->AddText(nlohmann::json(*row.requests).dump());
+              },
+          .take = [](const pqxx::field& field,
+                     WorkloadRow* row) { row->requests = ParseRequests(field.c_str()); }};
+}
+
+Column<WorkloadRow> TopologyColumn() {
+  return {.spec = {.name = "topology"},
+          .put =
+              [](const WorkloadRow& row, ArrayText* values) {
+                values->AddText(kubernetes::FormatTopology(row.topology));
+              },
+          .take = [](const pqxx::field& field,
+                     WorkloadRow* row) { row->topology = ParseTopology(field.c_str()); }};
+}
+
+Column<WorkloadRow> PodsColumn() {
+  return {.spec = {.name = "pods"},
+          .put =
+              [](const WorkloadRow& row, ArrayText* values) {
+                values->AddText(fmt::format("{}", fmt::join(row.pods, " ")));
+              },
+          .take =
+              [](const pqxx::field& field, WorkloadRow* row) {
+                row->pods = absl::StrSplit(field.c_str(), ' ', absl::SkipEmpty());
+              }};
+}
+
+// The id of its job is the workload's.
+const Table<WorkloadRow>& Workloads() {
+  static const Table<WorkloadRow> table(
+      "admission.workloads",
+      {},
+      {Field<&WorkloadRow::uid>("uid").Key(),
+       Field<&WorkloadRow::uid>("job_id").Once(),
+       KindColumn().Once(),
+       Field<&WorkloadRow::space>("namespace").Once(),
+       Field<&WorkloadRow::name>("name").Once(),
+       Field<&WorkloadRow::pool>("pool").Once(),
+       Field<&WorkloadRow::queue>("queue"),
+       Field<&WorkloadRow::resource_version>("resource_version"),
+       Field<&WorkloadRow::revision>("revision"),
+       Field<&WorkloadRow::slots>("slots"),
+       Field<&WorkloadRow::priority>("priority"),
+       Field<&WorkloadRow::hold>("hold"),
+       Field<&WorkloadRow::cancelled>("cancelled"),
+       Field<&WorkloadRow::duration_ms>("duration_ms"),
+       RequestsColumn(),
+       Field<&WorkloadRow::demand_hash>("demand_hash"),
+       TopologyColumn(),
+       Field<&WorkloadRow::begin_ms>("begin_ms"),
+       Field<&WorkloadRow::min_slots>("min_slots"),
+       Field<&WorkloadRow::asked>("asked"),
+       Field<&WorkloadRow::retried>("retried"),
+       Field<&WorkloadRow::jobspec_bytes>("jobspec_bytes"),
+       PodsColumn().Once()});
+  return table;
+}
+
+template <typename Row>
+std::vector<Row> LoadAll(pqxx::transaction_base& tx, const Table<Row>& table, const char* name) {
+  static const std::string sql = table.Select("");
+  return table.Read(postgres::Exec(tx, Statement{name, sql.c_str()}));
 }
 
 }  // namespace
 
-absl::StatusOr<AdmissionRows> LoadRows(pqxx::transaction_base& tx) {
-  AdmissionRows rows;
-  for (const auto& columns : postgres::Exec(tx, kLoadPools)) {
-    rows.pools.push_back({columns[0].as<std::string>(), columns[1].as<int>(), Bytes(columns[2])});
-  }
-  for (const auto& columns : postgres::Exec(tx, kLoadQueues)) {
-    rows.queues.push_back(
-        {columns[0].as<std::string>(), columns[1].as<std::string>(), Bytes(columns[2])});
-  }
-  for (const auto& columns : postgres::Exec(tx, kLoadWindows)) {
-    rows.windows.push_back(
-        {columns[0].as<std::string>(), columns[1].as<std::string>(), Bytes(columns[2])});
-  }
-  for (const auto& columns : postgres::Exec(tx, kLoadWorkloads)) {
-    ASSIGN_OR_RETURN(WorkloadRow row, ReadWorkload(columns));
-    rows.workloads.push_back(std::move(row));
-  }
-  return rows;
+AdmissionRows LoadRows(pqxx::transaction_base& tx) {
+  return {.pools = LoadAll(tx, Pools(), "admission_load_pools"),
+          .queues = LoadAll(tx, Queues(), "admission_load_queues"),
+          .windows = LoadAll(tx, Windows(), "admission_load_windows"),
+          .workloads = LoadAll(tx, Workloads(), "admission_load_workloads")};
 }
 
 void WriteRows(pqxx::transaction_base& tx,
                const CatalogChanges& catalog,
                const TrackerChanges& workloads) {
-  WriteCatalog(tx, catalog);
-  WriteWindows(tx, catalog);
-  if (!workloads.upserts.empty()) WriteWorkloads(tx, workloads.upserts);
-  if (!workloads.deletes.empty()) {
-    postgres::TextArray uids;
-    for (const std::string& uid : workloads.deletes) uids.Add(uid);
-    postgres::Exec(tx, kDeleteWorkloads, uids.text());
-  }
+  Pools().Write(tx, catalog.pools);
+  Queues().Write(tx, catalog.queues);
+  std::vector<QueueRow> queues;
+  for (const std::string& queue : catalog.deleted_queues) queues.emplace_back().queue = queue;
+  Queues().Delete(tx, queues);
+  Windows().Write(tx, catalog.windows);
+  std::vector<WindowRow> windows;
+  for (const std::string& window : catalog.deleted_windows) windows.emplace_back().window = window;
+  Windows().Delete(tx, windows);
+  Workloads().Write(tx, workloads.upserts);
+  std::vector<WorkloadRow> deleted;
+  for (const std::string& uid : workloads.deletes) deleted.emplace_back().uid = uid;
+  Workloads().Delete(tx, deleted);
 }
 
 UsageBySpace LoadUsage(pqxx::transaction_base& tx) {

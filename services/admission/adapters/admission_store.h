@@ -13,8 +13,6 @@
 #include "services/admission/domain/tracker.h"
 #include "services/admission/domain/unheard.h"
 
-#include "absl/status/statusor.h"
-
 namespace fluxqueue::admission {
 
 struct AdmissionRows {
@@ -24,8 +22,8 @@ struct AdmissionRows {
   std::vector<WorkloadRow> workloads;
 };
 
-// Internal: a row that this version cannot read; names it.
-absl::StatusOr<AdmissionRows> LoadRows(pqxx::transaction_base& tx);
+// Throws pqxx::conversion_error on a value that this version cannot read; names it.
+AdmissionRows LoadRows(pqxx::transaction_base& tx);
 
 void WriteRows(pqxx::transaction_base& tx,
                const CatalogChanges& catalog,

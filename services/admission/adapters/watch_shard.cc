@@ -52,7 +52,7 @@ WatchShard::WatchShard(WatchShardOptions options, Deps deps)
       tracker_(catalog_, options_.max_jobspec_bytes) {}
 
 absl::Status WatchShard::Load(pqxx::transaction_base& tx) {
-  ASSIGN_OR_RETURN(AdmissionRows rows, LoadRows(tx));
+  AdmissionRows rows = LoadRows(tx);
   LogInfo("watch taken",
           {{"workloads", fmt::format("{}", rows.workloads.size())},
            {"queues", fmt::format("{}", rows.queues.size())}});

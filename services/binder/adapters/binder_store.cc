@@ -5,27 +5,22 @@
 #include "libs/base/log.h"
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
+#include "libs/postgres/table.h"
 
 namespace fluxqueue::binder {
 namespace {
 
 using events::v1::JobFact;
+using postgres::ArrayText;
 using postgres::BigintArray;
-using postgres::BoolArray;
-using postgres::ByteaArray;
+using postgres::Blob;
 using postgres::Exec;
+using postgres::Field;
+using postgres::SharedKey;
 using postgres::Statement;
+using postgres::Table;
 using postgres::TextArray;
 
-constexpr Statement kLoadJobs{
-    "binder_load_jobs",
-    "SELECT job_id, partition, pool, fact, version, attempt, failed, stopped, resumed "
-    "FROM jobs WHERE partition = $1"};
-constexpr Statement kLoadSlots{
-    "binder_load_slots",
-    "SELECT s.job_id, s.namespace, s.attempt, s.slot, s.node, s.pod_uid, s.pod_name, s.state, "
-    "  s.bound_once, s.succeeded "
-    "FROM slots s JOIN jobs j USING (job_id, attempt) WHERE j.partition = $1 AND s.part = 0"};
 // LATERAL … OFFSET 0: the keys drive, also in a plan that is kept (postgres::Plans::kKept).
 constexpr Statement kLoadPlacements{
     "binder_load_placements",
@@ -72,128 +67,65 @@ constexpr Statement kForgetJobs{"binder_forget_jobs",
                                 "DELETE FROM jobs WHERE job_id = ANY($1::text[])"};
 constexpr Statement kForgetSlots{"binder_forget_slots",
                                  "DELETE FROM slots WHERE job_id = ANY($1::text[])"};
-constexpr Statement kUpsertJobs{
-    "binder_upsert_jobs",
-    "INSERT INTO jobs (job_id, partition, pool, version, attempt, fact, failed, stopped, resumed) "
-    "SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], "
-    "  $6::bytea[], $7::boolean[], $8::boolean[], $9::boolean[]) "
-    "ON CONFLICT (job_id) DO UPDATE SET partition = excluded.partition, pool = excluded.pool, "
-    "  version = excluded.version, attempt = excluded.attempt, fact = excluded.fact, "
-    "  failed = excluded.failed, stopped = excluded.stopped, resumed = excluded.resumed"};
-constexpr Statement kUpsertSlots{
-    "binder_upsert_slots",
-    "INSERT INTO slots (job_id, attempt, part, slot, node, pod_uid, pod_name, namespace, state, "
-    "  bound_once, succeeded) "
-    "SELECT job_id, attempt, 0, slot, node, pod_uid, pod_name, namespace, state, bound_once, "
-    "  succeeded "
-    "FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], "
-    "  $7::text[], $8::text[], $9::boolean[], $10::boolean[]) "
-    "  AS r(job_id, attempt, slot, node, pod_uid, pod_name, namespace, state, bound_once, "
-    "succeeded) "
-    "ON CONFLICT (job_id, attempt, part, slot) DO UPDATE SET node = excluded.node, "
-    "  pod_uid = excluded.pod_uid, pod_name = excluded.pod_name, state = excluded.state, "
-    "  bound_once = excluded.bound_once, succeeded = excluded.succeeded"};
-
 std::string Bytes(const pqxx::field& field) {
   return pqxx::binarystring(field).str();
 }
 
-SlotRow ToSlot(const pqxx::row& row) {
-  SlotRow slot;
-  slot.job_id = row[0].as<std::string>();
-  slot.space = row[1].as<std::string>();
-  slot.attempt = row[2].as<uint32_t>();
-  slot.slot = row[3].as<int>();
-  slot.value.node = row[4].as<std::string>();
-  slot.value.pod_uid = row[5].as<std::string>();
-  slot.value.pod_name = row[6].as<std::string>();
-  slot.value.state = ParseSlotState(row[7].c_str()).value_or(SlotState::kTaken);
-  slot.value.bound_once = row[8].as<bool>();
-  slot.value.succeeded = row[9].as<bool>();
-  return slot;
+const Table<JobRow>& Jobs() {
+  static const Table<JobRow> table("binder.jobs",
+                                   {},
+                                   {Field<&JobRow::job_id>("job_id").Key(),
+                                    Field<&JobRow::partition>("partition"),
+                                    Field<&JobRow::pool>("pool"),
+                                    Field<&JobRow::version>("version"),
+                                    Field<&JobRow::attempt>("attempt"),
+                                    Blob<&JobRow::fact>("fact"),
+                                    Field<&JobRow::failed>("failed"),
+                                    Field<&JobRow::stopped>("stopped"),
+                                    Field<&JobRow::resumed>("resumed")});
+  return table;
 }
 
-void UpsertJobs(pqxx::transaction_base& tx, const std::vector<JobRow>& jobs) {
-  if (jobs.empty()) return;
-  TextArray ids, pools;
-  BigintArray partitions, versions, attempts;
-  ByteaArray facts;
-  BoolArray failed, stopped, resumed;
-  for (const JobRow& job : jobs) {
-    ids.Add(job.job_id);
-    partitions.Add(job.partition);
-    pools.Add(job.pool);
-    versions.Add(static_cast<int64_t>(job.version));
-    attempts.Add(job.attempt);
-    facts.Add(job.fact);
-    failed.Add(job.failed);
-    stopped.Add(job.stopped);
-    resumed.Add(job.resumed);
-  }
-  Exec(tx,
-       kUpsertJobs,
-       ids.text(),
-       partitions.text(),
-       pools.text(),
-       versions.text(),
-       attempts.text(),
-       facts.text(),
-       failed.text(),
-       stopped.text(),
-       resumed.text());
-}
-
-void UpsertSlots(pqxx::transaction_base& tx, const std::vector<SlotRow>& slots) {
-  if (slots.empty()) return;
-  TextArray ids, nodes, uids, names, spaces, states;
-  BigintArray attempts, indexes;
-  BoolArray bound_once, succeeded;
-  for (const SlotRow& slot : slots) {
-    ids.Add(slot.job_id);
-    attempts.Add(slot.attempt);
-    indexes.Add(slot.slot);
-    nodes.Add(slot.value.node);
-    uids.Add(slot.value.pod_uid);
-    names.Add(slot.value.pod_name);
-    spaces.Add(slot.space);
-    states.Add(Name(slot.value.state));
-    bound_once.Add(slot.value.bound_once);
-    succeeded.Add(slot.value.succeeded);
-  }
-  Exec(tx,
-       kUpsertSlots,
-       ids.text(),
-       attempts.text(),
-       indexes.text(),
-       nodes.text(),
-       uids.text(),
-       names.text(),
-       spaces.text(),
-       states.text(),
-       bound_once.text(),
-       succeeded.text());
+// Their part is 0.
+const Table<SlotRow>& Slots() {
+  static const Table<SlotRow> table(
+      "binder.slots",
+      {SharedKey("part")},
+      {Field<&SlotRow::job_id>("job_id").Key(),
+       Field<&SlotRow::attempt>("attempt").Key(),
+       Field<&SlotRow::slot>("slot").Key(),
+       Field<&SlotRow::space>("namespace").Once(),
+       Field<&SlotRow::value, &Slot::node>("node"),
+       Field<&SlotRow::value, &Slot::pod_uid>("pod_uid"),
+       Field<&SlotRow::value, &Slot::pod_name>("pod_name"),
+       {.spec = {.name = "state"},
+        .put = [](const SlotRow& row,
+                  ArrayText* values) { values->AddText(Name(row.value.state)); },
+        .take =
+            [](const pqxx::field& field, SlotRow* row) {
+              row->value.state = ParseSlotState(field.c_str()).value_or(SlotState::kTaken);
+            }},
+       Field<&SlotRow::value, &Slot::bound_once>("bound_once"),
+       Field<&SlotRow::value, &Slot::succeeded>("succeeded")});
+  return table;
 }
 
 }  // namespace
 
 std::vector<StoredJob> LoadJobs(pqxx::transaction_base& tx, int partition) {
+  static const std::string of_partition = Jobs().Select("WHERE t.partition = $1");
+  static const std::string slots_of_jobs = Slots().Select(
+      "JOIN binder.jobs j USING (job_id, attempt) WHERE j.partition = $1 AND t.part = 0");
   std::map<std::string, StoredJob> jobs;
-  for (const pqxx::row& row : Exec(tx, kLoadJobs, partition)) {
-    JobRow job;
-    job.job_id = row[0].as<std::string>();
-    job.partition = row[1].as<int>();
-    job.pool = row[2].as<std::string>();
-    job.fact = Bytes(row[3]);
-    job.version = static_cast<uint64_t>(row[4].as<int64_t>());
-    job.attempt = row[5].as<uint32_t>();
-    job.failed = row[6].as<bool>();
-    job.stopped = row[7].as<bool>();
-    job.resumed = row[8].as<bool>();
+  const Statement load_jobs{"binder_load_jobs", of_partition.c_str()};
+  for (const pqxx::row& row : Exec(tx, load_jobs, partition)) {
+    JobRow job = Jobs().Read(row);
     std::string job_id = job.job_id;
     jobs[std::move(job_id)].job = std::move(job);
   }
-  for (const pqxx::row& row : Exec(tx, kLoadSlots, partition)) {
-    SlotRow slot = ToSlot(row);
+  const Statement load_slots{"binder_load_slots", slots_of_jobs.c_str()};
+  for (const pqxx::row& row : Exec(tx, load_slots, partition)) {
+    SlotRow slot = Slots().Read(row);
     jobs.at(slot.job_id).slots.push_back(std::move(slot));
   }
   std::vector<StoredJob> stored;
@@ -211,8 +143,8 @@ void WriteRows(pqxx::transaction_base& tx, const Rows& rows) {
   for (const std::string& job_id : rows.renewed) slots.Add(job_id);
   if (!jobs.empty()) Exec(tx, kForgetJobs, jobs.text());
   if (!slots.empty()) Exec(tx, kForgetSlots, slots.text());
-  UpsertJobs(tx, rows.jobs);
-  UpsertSlots(tx, rows.slots);
+  Jobs().Write(tx, rows.jobs);
+  Slots().Write(tx, rows.slots, 0);
 }
 
 std::map<std::pair<std::string, uint32_t>, PlacementRow> LoadPlacements(
