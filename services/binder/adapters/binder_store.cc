@@ -59,7 +59,8 @@ constexpr Statement kLoadMissed{
     " ORDER BY job_id LIMIT $2) "
     "UNION ALL "
     "(SELECT NULL, b.job_id, true FROM jobs b JOIN queue.jobs j USING (job_id, attempt) "
-    " WHERE b.job_id > $1 AND b.stopped AND j.state = 'Stopping' "
+    " WHERE b.job_id > $1 AND ((b.stopped AND j.state = 'Stopping') "
+    "   OR (b.failed AND j.state IN ('Allocated', 'Bound', 'Running'))) "
     " ORDER BY job_id LIMIT $2) "
     "ORDER BY 2 LIMIT $2"};
 
@@ -195,7 +196,7 @@ Missed LoadMissed(pqxx::transaction_base& tx, const std::string& after) {
     const auto job_id = row[1].as<std::string>();
     fluxqueue::queue::v1::JobRow job;
     if (row[2].as<bool>()) {
-      missed.stopped.push_back(job_id);
+      missed.ends.push_back(job_id);
     } else if (job.ParseFromString(Bytes(row[0]))) {
       missed.facts.push_back(std::move(*job.mutable_fact()));
     } else {

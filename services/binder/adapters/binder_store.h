@@ -33,10 +33,11 @@ std::map<std::pair<std::string, uint32_t>, PlacementRow> LoadPlacements(
 
 // What the jobs topic may have lost: facts of jobs, as queue.jobs has them, that hold an allocation
 // and are not followed, or are followed and hold none, or are to be stopped; and jobs that are
-// stopped, as far as the queue has not heard of it. Empty where the queue lets no binder read.
+// stopped, or could not be bound, as far as the queue has not heard of it. Empty where the queue
+// lets no binder read.
 struct Missed {
   std::vector<events::v1::JobFact> facts;
-  std::vector<std::string> stopped;  // job ids
+  std::vector<std::string> ends;  // job ids
   std::string next{};  // job id behind which the next page begins; empty: none follows
 };
 inline constexpr int64_t kMostMissed = 1000;

@@ -146,7 +146,7 @@ void JobsHandler::CatchUp(pqxx::transaction_base& tx) {
     waiting_.Learn(partition, fact, now);
     if (!pools_.contains(fact.pool())) pools_wanted_.insert(fact.pool());
   }
-  for (const std::string& job_id : missed.stopped) taken += planner_.SayStoppedAgain(job_id);
+  for (const std::string& job_id : missed.ends) taken += planner_.SayEndAgain(job_id);
   if (taken > 0) {
     LogInfo("jobs taken from the queue's table, their facts have not come yet",
             {{"jobs", fmt::format("{}", taken)}});

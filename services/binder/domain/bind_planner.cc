@@ -186,10 +186,11 @@ absl::Status BindPlanner::Fold(int partition, const JobFact& fact, Millis now) {
   return absl::OkStatus();
 }
 
-bool BindPlanner::SayStoppedAgain(const std::string& job_id) {
+bool BindPlanner::SayEndAgain(const std::string& job_id) {
   const BindJob* known = Find(job_id);
-  if (known == nullptr || !known->stopping || !known->stopped) return false;
-  Touch(job_id)->stopped = false;
+  if (known == nullptr || !(known->stopping ? known->stopped : known->failed)) return false;
+  BindJob* job = Touch(job_id);
+  (job->stopping ? job->stopped : job->failed) = false;
   dirty_.insert(job_id);
   return true;
 }

@@ -87,9 +87,9 @@ class BindPlanner {
   // A fact from the log; those of claims are nobody's business here. InvalidArgument: it can never
   // be handled; nothing was changed.
   absl::Status Fold(int partition, const events::v1::JobFact& fact, Millis now);
-  // JobStopped was said and has not been heard: it is said again, if that still holds. False: it
-  // was not said.
-  bool SayStoppedAgain(const std::string& job_id);
+  // JobStopped, or BindFailed, was said and has not been heard: it is said again, if that still
+  // holds. One that failed is tried again, and may start. False: neither was said.
+  bool SayEndAgain(const std::string& job_id);
   void Plan(Millis now, std::vector<Saying>* sayings);
   // Jobs that cannot go on without their placement.
   std::vector<PlacementKey> WantedPlacements(Millis now) const;

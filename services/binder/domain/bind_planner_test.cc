@@ -358,6 +358,24 @@ TEST_F(BindPlannerTest, AJobThatLacksFewerCompletionsThanItHasSlotsIsNotTimedOut
   EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/2"));
 }
 
+TEST_F(BindPlannerTest, AFailureThatWasNotHeardIsSaidAgainWhereItHoldsStill) {
+  Allocate(1);
+  h_.Settle();
+  EXPECT_FALSE(h_.planner->SayEndAgain("a"));
+  h_.now += h_.options.start_timeout;
+  h_.Settle();
+  ASSERT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 StartTimeout"));
+  EXPECT_TRUE(h_.planner->SayEndAgain("a"));
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 StartTimeout", "a/1 StartTimeout"));
+  h_.cluster.AddPod("a", "a-0");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_bound"), IsEmpty());
+  EXPECT_TRUE(h_.planner->SayEndAgain("a"));
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+}
+
 TEST_F(BindPlannerTest, NoTimeoutWhileThePodsAreNotInView) {
   Allocate(1);
   h_.Settle();

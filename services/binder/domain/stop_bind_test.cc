@@ -80,6 +80,19 @@ TEST_F(StopTest, AJobThatCannotBeSuspendedKeepsNoSlots) {
   EXPECT_FALSE(h_.cluster.suspended["a"]);
 }
 
+TEST_F(StopTest, AStopThatWasNotHeardIsSaidAgain) {
+  Run();
+  Stop(1);
+  EXPECT_FALSE(h_.planner->SayEndAgain("a"));
+  h_.Settle();
+  h_.cluster.Remove("a-0");
+  h_.Settle();
+  ASSERT_THAT(h_.Said("job_stopped"), ElementsAre("a/1"));
+  EXPECT_TRUE(h_.planner->SayEndAgain("a"));
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_stopped"), ElementsAre("a/1", "a/1"));
+}
+
 TEST_F(StopTest, AnApiServerThatIsAwayIsWaitedFor) {
   Run();
   Stop(1);
