@@ -143,6 +143,7 @@ absl::Status Committer::Commit(Batch& batch,
   stats_.duplicates += batch.duplicates;
   stats_.gaps += batch.gaps;
   stats_.leads += batch.leads;
+  stats_.newer += batch.newer;
   stats_.dead_letters += letters + static_cast<uint64_t>(oversized);
   stats_.oversized += static_cast<uint64_t>(oversized);
   return absl::OkStatus();

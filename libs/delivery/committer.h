@@ -36,6 +36,7 @@ struct Batch {
   uint64_t duplicates = 0;
   uint64_t gaps = 0;
   uint64_t leads = 0;  // as Stats::leads
+  uint64_t newer = 0;  // as Stats::newer
 };
 
 // The rows that stand for what is ours: inbox rows, or a lease.

@@ -11,6 +11,7 @@
 #include "libs/kafka/envelope.h"
 #include "libs/model/job_of.h"
 #include "libs/model/log_time.h"
+#include "libs/model/speaker.h"
 
 namespace fluxqueue::delivery {
 namespace {
@@ -18,6 +19,17 @@ namespace {
 // Of what a stranger has written.
 constexpr size_t kMostReasonBytes = 500;
 constexpr const char* kUnreadable = "it does not decode as an Envelope";
+
+// It has an event, of a kind that comes with a later version.
+bool IsNewer(const events::v1::Envelope& envelope) {
+  if (envelope.event_case() != events::v1::Envelope::EVENT_NOT_SET) return false;
+  const auto& unknown = envelope.GetReflection()->GetUnknownFields(envelope);
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    const auto event = static_cast<events::v1::Envelope::EventCase>(unknown.field(i).number());
+    if (!model::SpeakerOf(event).empty()) return true;
+  }
+  return false;
+}
 
 std::optional<kafka::EventPosition> PositionOf(const events::v1::Envelope& envelope) {
   if (envelope.stream().empty() || envelope.sequence() == 0) return std::nullopt;
@@ -119,7 +131,23 @@ absl::Status MessageFolder::Fold(const kafka::Message& message,
     partition.now.log_time = record.time;
     NoteLead(message, envelope, batch);
   }
+  if (decodes && IsNewer(envelope)) {
+    PassOver(message, envelope, batch);
+    return absl::OkStatus();
+  }
   return Handle(message, record, decodes, batch);
+}
+
+void MessageFolder::PassOver(const kafka::Message& message,
+                             const events::v1::Envelope& envelope,
+                             Batch* batch) {
+  ++batch->newer;
+  if (!told_newer_.insert(message.partition).second) return;
+  LogWarning("events of a later version are passed over: finish the upgrade",
+             {{"topic", topic_},
+              {"partition", fmt::format("{}", message.partition)},
+              {"offset", fmt::format("{}", message.offset)},
+              {"stream", envelope.stream()}});
 }
 
 void MessageFolder::NoteLead(const kafka::Message& message,
@@ -143,7 +171,7 @@ std::optional<std::string> MessageFolder::WhyNot(const kafka::Message& message,
                                                  bool decodes) const {
   if (!decodes) return kUnreadable;
   if (envelope.event_case() == events::v1::Envelope::EVENT_NOT_SET) {
-    return "its event is of a kind that this version does not know";
+    return "it has no event";
   }
   if (condemned_.has_value() && condemned_->partition == message.partition &&
       condemned_->offset == message.offset) {

@@ -1,5 +1,6 @@
 // What becomes of a message of the log: it is handled, or goes to the dead letters, or is dropped
-// as a duplicate or behind a gap. Confined to the loop's thread.
+// as a duplicate or behind a gap. An event of a kind that only a later version knows is passed
+// over: in an upgrade it is for those who know it. Confined to the loop's thread.
 //
 // What an operator wants left out goes to the dead letters unread, as reading it may be what ends
 // the process: not a byte of its value is looked at, and nobody asks who has signed it. Its place
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -38,6 +40,7 @@ class MessageFolder {
   void Drop(int partition) {
     skips_.erase(partition);
     leads_.erase(partition);
+    told_newer_.erase(partition);
   }
 
   // The message failed alone: the next time it is not handled again. Holds for one at a time.
@@ -62,6 +65,9 @@ class MessageFolder {
                       const Record& record,
                       bool decodes,
                       Batch* batch);
+  void PassOver(const kafka::Message& message,
+                const events::v1::Envelope& envelope,
+                Batch* batch);
   // Counts, and says at first, that the message was appended later than its sender thought
   // possible.
   void NoteLead(const kafka::Message& message, const events::v1::Envelope& envelope, Batch* batch);
@@ -81,6 +87,8 @@ class MessageFolder {
   std::optional<signing::BatchVerifier> verifier_;
   std::map<int, Skips> skips_;
   std::map<int, bool> leads_;  // the last message of the partition did
+  // Of which it was said that events were passed over.
+  std::set<int> told_newer_;
   std::optional<Condemned> condemned_;
 };
 

@@ -11,6 +11,7 @@ namespace fluxqueue::delivery {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 // Notes the time of what it is given.
 class Times final : public PartitionHandler {
@@ -87,6 +88,36 @@ TEST_F(MessageFolderTest, OfEarlierReleasesTheBrokersTimeIsBelieved) {
   Fold(2000, 0);
   EXPECT_THAT(times_.seen, ElementsAre(1000, 500'000, 500'000));
   EXPECT_EQ(batch_.leads, 0);
+}
+
+// As an older service sees them in the middle of an upgrade.
+TEST_F(MessageFolderTest, AnEventOfALaterVersionIsPassedOver) {
+  const auto unknown = [](uint64_t sequence, int field) {
+    events::v1::Envelope envelope;
+    envelope.set_stream("queue/3.1");
+    envelope.set_sequence(sequence);
+    envelope.GetReflection()->MutableUnknownFields(&envelope)->AddLengthDelimited(field, "");
+    return envelope.SerializeAsString();
+  };
+  kafka::Message message;
+  message.partition = 3;
+  message.value = unknown(1, 29);
+  EXPECT_TRUE(folder_.Fold(message, *table_.Find(3), &batch_).ok());
+  EXPECT_THAT(times_.seen, IsEmpty());
+  EXPECT_EQ(batch_.newer, 1);
+  EXPECT_EQ(batch_.letters.size(), 0);
+
+  message.offset = 1;
+  message.value = unknown(2, 99);
+  EXPECT_TRUE(folder_.Fold(message, *table_.Find(3), &batch_).ok());
+  EXPECT_EQ(batch_.newer, 1);
+  ASSERT_EQ(batch_.letters.size(), 1) << "a new field alone is no event";
+  EXPECT_EQ(batch_.letters[0].reason, "it has no event");
+
+  offset_ = 2;
+  Fold(1000, 61'000);
+  EXPECT_THAT(times_.seen, ElementsAre(1000)) << "its place in the stream is taken";
+  EXPECT_EQ(batch_.gaps, 0);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ struct Stats {
   Counter duplicates{0};    // dropped: sequence already seen
   Counter gaps{0};          // messages before which some of their stream were missing
   Counter leads{0};         // messages that were appended later than their sender thought possible
+  Counter newer{0};         // messages passed over: their event is of a later version
   Counter dead_letters{0};  // messages that can never be handled
   Counter oversized{0};     // messages of ours too large to be sent; also dead letters
   Counter sent{0};          // messages acknowledged by Kafka
