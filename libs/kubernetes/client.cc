@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <random>
 #include <tuple>
 #include <utility>
 
@@ -384,6 +385,10 @@ absl::Status Client::Watch(const Resource& resource,
                   server_timeout.count() / 1000,
                   SelectorQuery(selector));
   return impl_->Watch(resource, {.target = target}, sink, std::move(stop));
+}
+
+uint64_t Client::NewSeed() {
+  return std::random_device()();
 }
 
 absl::Status Client::Ready() {

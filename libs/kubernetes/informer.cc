@@ -12,7 +12,7 @@ namespace fluxqueue::kubernetes {
 
 void InformerBase::Start() {
   watcher_ = std::make_unique<Watcher>(
-      client_, options_.watch, [this](const WatchEvent& event) { OnEvent(event); });
+      cluster_, options_.watch, [this](const WatchEvent& event) { OnEvent(event); });
 }
 
 void InformerBase::Stop() {

@@ -5,7 +5,7 @@
 //   Mailbox<News> mailbox;
 //   Informers::List list;
 //   list.push_back(std::make_unique<Informer<Pod>>(
-//       client, InformerOptions{.watch = {.resource = kPods}}, Reader<Pod>{ParsePod}, mailbox));
+//       cluster, InformerOptions{.watch = {.resource = kPods}}, Reader<Pod>{ParsePod}, mailbox));
 //   Informers informers;
 //   informers.Start(std::move(list));
 //   for (News& news : mailbox.Take()) …
@@ -30,7 +30,7 @@
 // read here has not come to a quarantine (delivery/quarantine.h) yet. So readers only take apart
 // and copy, and are fuzzed (tests/fuzz, `objects`).
 //
-// Lifetime: an informer is idle until Start(), and ends for good with Stop(); client, mailbox and
+// Lifetime: an informer is idle until Start(), and ends for good with Stop(); cluster, mailbox and
 // all that its functions refer to must outlive it. Those functions are called on its own thread.
 #pragma once
 
@@ -52,7 +52,7 @@
 
 #include "libs/base/mailbox.h"
 #include "libs/base/status_macros.h"
-#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/cluster.h"
 #include "libs/kubernetes/watch.h"
 
 #include "absl/status/status.h"
@@ -136,8 +136,8 @@ class InformerBase {
     std::function<void(Unread)> unread;
   };
 
-  InformerBase(Client& client, InformerOptions options)
-      : client_(client), options_(std::move(options)) {}
+  InformerBase(Cluster& cluster, InformerOptions options)
+      : cluster_(cluster), options_(std::move(options)) {}
   void SetSink(Sink sink) { sink_ = std::move(sink); }
   // Remembers the digest; false: it was this one before.
   bool IsNews(std::string_view uid, uint64_t digest);
@@ -153,7 +153,7 @@ class InformerBase {
   absl::Status CheckNames(const WatchEvent& event) const;
   void Say(const WatchEvent& event, const absl::Status& why);
 
-  Client& client_;
+  Cluster& cluster_;
   const InformerOptions options_;
   Sink sink_;
   std::stop_source stop_;
@@ -175,8 +175,8 @@ class Informer final : public InformerBase {
   // `Item` can be made of Seen<T>, Gone and Synced; where it can be made of Unread, too, that is
   // put in.
   template <typename Item>
-  Informer(Client& client, InformerOptions options, Reader<T> reader, Mailbox<Item>& mailbox)
-      : InformerBase(client, std::move(options)), reader_(std::move(reader)) {
+  Informer(Cluster& cluster, InformerOptions options, Reader<T> reader, Mailbox<Item>& mailbox)
+      : InformerBase(cluster, std::move(options)), reader_(std::move(reader)) {
     SetSink(
         {.seen =
              [this, &mailbox](const WatchEvent& event) {
@@ -194,11 +194,11 @@ class Informer final : public InformerBase {
          .unread = [this, &mailbox](Unread unread) { PutUnread(std::move(unread), mailbox); }});
   }
   // For who keeps a picture of his own: `tell` is called with each change, and must not block.
-  Informer(Client& client,
+  Informer(Cluster& cluster,
            InformerOptions options,
            Reader<T> reader,
            const std::function<void(Change<T>)>& tell)
-      : InformerBase(client, std::move(options)), reader_(std::move(reader)) {
+      : InformerBase(cluster, std::move(options)), reader_(std::move(reader)) {
     SetSink({.seen =
                  [this, tell](const WatchEvent& event) {
                    return Hand(event, [&](T object) {

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
+#include <chrono>
 #include <mutex>
 #include <random>
-#include <thread>
 #include <unordered_set>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "libs/base/backoff.h"
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
+#include "libs/base/threads.h"
 #include "libs/kubernetes/json_reader.h"
 #include "libs/kubernetes/list_reader.h"
 #include "libs/kubernetes/resource_version.h"
@@ -21,7 +21,6 @@
 namespace fluxqueue::kubernetes {
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
 using Kind = WatchEvent::Kind;
 
 // After so many failures in a row the resourceVersion itself is doubted (a restored etcd calls it
@@ -90,33 +89,31 @@ using KnownSet = std::unordered_set<Known, HashKey, SameKey>;  // by "namespace/
 
 class Watcher::Impl {
  public:
-  Impl(Client& client, WatcherOptions options, Callback callback)
-      : client_(client),
+  Impl(Cluster& cluster, WatcherOptions options, Callback callback)
+      : cluster_(cluster),
         options_(std::move(options)),
         callback_(std::move(callback)),
-        backoff_(options_.retry_min, options_.retry_max),
-        thread_([this](std::stop_token stop) { Run(std::move(stop)); }) {}
+        backoff_(options_.retry_min, options_.retry_max, cluster_.NewSeed()),
+        random_(static_cast<std::minstd_rand::result_type>(cluster_.NewSeed())),
+        unhealthy_since_(cluster_.clock().Monotonic()),
+        thread_(cluster_.threads().Start([this](const std::stop_token& stop) { Run(stop); })) {}
 
-  void Stop() {
-    thread_.request_stop();
-    const std::lock_guard lock(stop_mutex_);
-    if (thread_.joinable()) thread_.join();
-  }
+  void Stop() { thread_->Stop(); }
 
   bool synced() const { return synced_.load(); }
 
   absl::Status Health() const {
     const std::lock_guard lock(health_mutex_);
     if (health_.ok()) return health_;
-    const auto seconds =
-        std::chrono::duration_cast<std::chrono::seconds>(SteadyClock::now() - unhealthy_since_);
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
+        cluster_.clock().Monotonic() - unhealthy_since_);
     return Annotate(
         health_,
         fmt::format("watch of {} broken for {} s", options_.resource.plural, seconds.count()));
   }
 
  private:
-  void Run(std::stop_token stop);
+  void Run(const std::stop_token& stop);
   // Lists and tells the differences; sets version_.
   absl::Status Relist(const std::stop_token& stop);
   absl::Status ListedItem(std::string_view object);
@@ -131,7 +128,7 @@ class Watcher::Impl {
   void Tell(Kind kind, std::string_view object, const internal::ObjectIdentity& identity);
   void TellDeleted(const Known& known);
   void SetHealth(const absl::Status& status);
-  void Pause(const absl::Status& status, const std::stop_token& stop);
+  void PauseAfter(const absl::Status& status, const std::stop_token& stop);
 
   KnownSet::const_iterator Find(const internal::ObjectIdentity& identity) const {
     return known_.find(std::string_view(fmt::format("{}/{}", identity.space, identity.name)));
@@ -139,7 +136,7 @@ class Watcher::Impl {
   // It is so now. False: nothing of its name was known.
   bool Note(const internal::ObjectIdentity& identity);
 
-  Client& client_;
+  Cluster& cluster_;
   const WatcherOptions options_;
   const Callback callback_;
 
@@ -155,20 +152,17 @@ class Watcher::Impl {
   int failures_ = 0;
   bool told_in_watch_ = false;
   Backoff backoff_;
-  std::minstd_rand random_{std::random_device()()};
+  std::minstd_rand random_;
 
   std::atomic<bool> synced_ = false;
   mutable std::mutex health_mutex_;
   absl::Status health_ = absl::UnavailableError("not listed yet");
-  SteadyClock::time_point unhealthy_since_ = SteadyClock::now();
+  std::chrono::steady_clock::time_point unhealthy_since_;
   bool broken_said_ = false;
-  std::mutex pause_mutex_;
-  std::condition_variable_any pause_;
-  std::mutex stop_mutex_;
-  std::jthread thread_;  // last: it uses all of the above
+  const std::unique_ptr<Thread> thread_;  // last: it uses all of the above
 };
 
-void Watcher::Impl::Run(std::stop_token stop) {
+void Watcher::Impl::Run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     absl::Status status;
     if (version_.empty()) status = Relist(stop);
@@ -183,7 +177,7 @@ void Watcher::Impl::Run(std::stop_token stop) {
     if (absl::IsOutOfRange(status) || failures_ % kFailuresBeforeRelist == 0) version_.clear();
     if (absl::IsOutOfRange(status) && failures_ == 1) continue;  // expired: nothing is wrong
     SetHealth(status);
-    Pause(status, stop);
+    PauseAfter(status, stop);
   }
 }
 
@@ -193,7 +187,7 @@ absl::Status Watcher::Impl::Relist(const std::stop_token& stop) {
     return stop.stop_requested() ? absl::CancelledError("stop requested") : ListedItem(object);
   };
   ASSIGN_OR_RETURN(std::string version,
-                   client_.List(options_.resource, options_.selector, item, options_.page));
+                   cluster_.List(options_.resource, options_.selector, item, options_.page));
   TellGone();
   version_ = std::move(version);
   callback_({.history = history_});
@@ -265,8 +259,8 @@ absl::Status Watcher::Impl::WatchOnce(const std::stop_token& stop) {
   told_in_watch_ = false;
   const auto spread = std::uniform_int_distribution<int64_t>(
       0, std::max<int64_t>(1, options_.server_timeout.count() / 2))(random_);
-  const auto begin = SteadyClock::now();
-  const absl::Status status = client_.Watch(
+  const auto begin = cluster_.clock().Monotonic();
+  const absl::Status status = cluster_.Watch(
       options_.resource,
       options_.selector,
       version_,
@@ -275,7 +269,7 @@ absl::Status Watcher::Impl::WatchOnce(const std::stop_token& stop) {
       stop);
   if (!line_error_.ok()) return line_error_;
   RETURN_IF_ERROR(status);
-  if (told_in_watch_ || SteadyClock::now() - begin > kShortWatch) return absl::OkStatus();
+  if (told_in_watch_ || cluster_.clock().Monotonic() - begin > kShortWatch) return absl::OkStatus();
   return Unavailable("watch {}: the server ended it at once", options_.resource.plural);
 }
 
@@ -360,7 +354,7 @@ void Watcher::Impl::TellDeleted(const Known& known) {
 void Watcher::Impl::SetHealth(const absl::Status& status) {
   const std::lock_guard lock(health_mutex_);
   const bool was = health_.ok();
-  if (was && !status.ok()) unhealthy_since_ = SteadyClock::now();
+  if (was && !status.ok()) unhealthy_since_ = cluster_.clock().Monotonic();
   if (!status.ok() && !broken_said_) {
     broken_said_ = true;
     LogWarning("watch broken, trying again",
@@ -372,14 +366,13 @@ void Watcher::Impl::SetHealth(const absl::Status& status) {
   health_ = status;
 }
 
-void Watcher::Impl::Pause(const absl::Status& status, const std::stop_token& stop) {
+void Watcher::Impl::PauseAfter(const absl::Status& status, const std::stop_token& stop) {
   const Millis wait = std::max(backoff_.Next(), RetryAfter(status).value_or(Millis(0)));
-  std::unique_lock lock(pause_mutex_);
-  pause_.wait_for(lock, stop, wait, [] { return false; });
+  Pause(cluster_.clock(), wait, stop);
 }
 
-Watcher::Watcher(Client& client, WatcherOptions options, Callback callback)
-    : impl_(std::make_unique<Impl>(client, std::move(options), std::move(callback))) {}
+Watcher::Watcher(Cluster& cluster, WatcherOptions options, Callback callback)
+    : impl_(std::make_unique<Impl>(cluster, std::move(options), std::move(callback))) {}
 Watcher::~Watcher() {
   Stop();
 }

@@ -28,7 +28,7 @@
 #include <string_view>
 
 #include "libs/base/clock.h"
-#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/cluster.h"
 
 #include "absl/status/status.h"
 
@@ -61,8 +61,8 @@ class Watcher {
  public:
   using Callback = std::function<void(const WatchEvent&)>;
 
-  // Starts at once. The client must outlive the watcher.
-  Watcher(Client& client, WatcherOptions options, Callback callback);
+  // Starts at once. The cluster must outlive the watcher.
+  Watcher(Cluster& cluster, WatcherOptions options, Callback callback);
   ~Watcher();  // Stop()
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;

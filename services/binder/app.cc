@@ -39,7 +39,7 @@ class BinderApp final : public lifecycle::App {
         proofs_(std::move(proofs)),
         quarantine_(context.clock, {"Pod"}),
         calls_(client_, proofs_, context.clock, config.node_lost_grace),
-        workers_(config.api_workers, calls_, inbox_, metrics_, context.clock),
+        workers_(config.api_workers, client_.threads(), calls_, inbox_, metrics_, context.clock),
         pods_(client_, inbox_, metrics_),
         teller_(client_, context.clock, context.config.instance),
         pod_teller_(client_),

@@ -5,6 +5,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/delivery/shard_loop.h"
 #include "libs/delivery/wiring.h"
+#include "libs/kubernetes/client.h"
 #include "libs/kubernetes/client_metrics.h"
 #include "libs/lifecycle/loop_component.h"
 #include "libs/metrics/mailbox_metrics.h"
@@ -26,7 +27,7 @@ class CleanupApp final : public lifecycle::App {
         quarantine_(context.clock, {"Job", "Pod"}),
         shard_(config,
                client_,
-               options_.postgres,
+               options_.stores->Open(options_.postgres),
                metrics_,
                context.clock,
                context.tracer,
@@ -37,8 +38,9 @@ class CleanupApp final : public lifecycle::App {
               context.clock),
         sweeper_(shard_,
                  client_,
-                 options_.postgres,
+                 options_.stores->Open(options_.postgres),
                  metrics_,
+                 context.clock,
                  config.sweep_interval,
                  [this] { return loop_.Held(); }),
         loop_component_(
@@ -49,7 +51,7 @@ class CleanupApp final : public lifecycle::App {
             [this] { return loop_.Alive(); }),
         sweep_component_(
             "sweep",
-            [this](lifecycle::LoopContext& loop) { return sweeper_.Run(loop); },
+            [this](lifecycle::LoopContext& loop) { return sweeper_.Run(loop.stop_token()); },
             nullptr,
             context.failures) {
     delivery::ExportStats(context.metrics, "cleanup", loop_.stats());

@@ -15,7 +15,7 @@
 #include "libs/postgres/connection.h"
 #include "libs/postgres/migrations.h"
 #include "libs/testing/mini_postgres.h"
-#include "services/cleanup/adapters/cleanup_store.h"
+#include "services/cleanup/adapters/lookups.h"
 
 #include "binder_migrations.h"
 #include "queue_migrations.h"

@@ -49,8 +49,15 @@ class WatchShardTest : public ::testing::Test {
         "CREATE TABLE matcher.graph_nodes (pool text, node bytea, present boolean);"
         "CREATE TABLE admission.pools (pool text, partition integer);"
         "INSERT INTO admission.pools VALUES ('default', 3)");
-    shard_ = std::make_unique<WatchShard>(
-        config_, *client_, Database("cleanup"), metrics_, clock_, tracer_, quarantine_, [] {});
+    shard_ =
+        std::make_unique<WatchShard>(config_,
+                                     *client_,
+                                     std::make_unique<postgres::Connection>(Database("cleanup")),
+                                     metrics_,
+                                     clock_,
+                                     tracer_,
+                                     quarantine_,
+                                     [] {});
   }
 
   postgres::Options Database(const std::string& schema) {

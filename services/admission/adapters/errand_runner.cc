@@ -9,11 +9,11 @@
 #include "libs/kubernetes/event.h"
 
 namespace fluxqueue::admission {
-ErrandRunner::ErrandRunner(kubernetes::Client& client,
+ErrandRunner::ErrandRunner(kubernetes::Cluster& cluster,
                            WorkloadFeed& feed,
                            const Clock& clock,
                            std::string instance)
-    : client_(client), feed_(feed), clock_(clock), instance_(std::move(instance)) {}
+    : cluster_(cluster), feed_(feed), clock_(clock), instance_(std::move(instance)) {}
 
 void ErrandRunner::Look(std::vector<Fetch> fetches) {
   const uint64_t opening = feed_.opening();
@@ -55,7 +55,7 @@ void ErrandRunner::Do(const Errand& errand, const std::stop_token& stop) {
 void ErrandRunner::Do(uint64_t opening, const Fetch& fetch, const std::stop_token& stop) {
   Backoff backoff(Millis(200), Millis(10'000));
   while (!stop.stop_requested() && opening == feed_.opening()) {
-    const auto object = client_.Get(ResourceOf(fetch.kind), fetch.space, fetch.name);
+    const auto object = cluster_.Get(ResourceOf(fetch.kind), fetch.space, fetch.name);
     if (object.ok() || absl::IsNotFound(object.status())) {
       return feed_.Answer(opening, fetch, object, stop);
     }
@@ -77,7 +77,7 @@ void ErrandRunner::Do(const Refusal& refusal) {
               {"namespace", refusal.space},
               {"name", refusal.name},
               {"why", refusal.message}});
-  const auto created = client_.Create(
+  const auto created = cluster_.Create(
       kubernetes::kEvents,
       refusal.space,
       kubernetes::EventText({.component = "admission",

@@ -18,7 +18,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/base/mailbox.h"
-#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/cluster.h"
 #include "services/admission/adapters/workload_feed.h"
 #include "services/admission/domain/tracker.h"
 
@@ -29,7 +29,7 @@ namespace fluxqueue::admission {
 class ErrandRunner {
  public:
   // `instance` is named in Events. All must outlive the runner.
-  ErrandRunner(kubernetes::Client& client,
+  ErrandRunner(kubernetes::Cluster& cluster,
                WorkloadFeed& feed,
                const Clock& clock,
                std::string instance);
@@ -55,7 +55,7 @@ class ErrandRunner {
   void Do(uint64_t opening, const Fetch& fetch, const std::stop_token& stop);
   void Do(const Refusal& refusal);
 
-  kubernetes::Client& client_;
+  kubernetes::Cluster& cluster_;
   WorkloadFeed& feed_;
   const Clock& clock_;
   const std::string instance_;

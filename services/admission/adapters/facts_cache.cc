@@ -8,10 +8,10 @@ namespace fluxqueue::admission {
 
 using kubernetes::Gone;
 
-FactsCache::FactsCache(kubernetes::Client& client,
+FactsCache::FactsCache(kubernetes::Cluster& cluster,
                        AdmissionMetrics& metrics,
                        std::function<void()> changed)
-    : client_(client), metrics_(metrics), changed_(std::move(changed)) {}
+    : cluster_(cluster), metrics_(metrics), changed_(std::move(changed)) {}
 
 template <typename Object>
 std::unique_ptr<kubernetes::InformerBase> FactsCache::Watch(
@@ -35,7 +35,7 @@ std::unique_ptr<kubernetes::InformerBase> FactsCache::Watch(
     if (kInCatalog) changed_();
   };
   return std::make_unique<kubernetes::Informer<Object>>(
-      client_,
+      cluster_,
       kubernetes::InformerOptions{.watch = {.resource = resource},
                                   .unread = [this] { metrics_.UnreadableObject(); }},
       kubernetes::Reader<Object>{.parse = parse},

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/cluster.h"
 #include "libs/kubernetes/informer.h"
 #include "libs/lifecycle/component.h"
 #include "services/admission/domain/cluster_facts.h"
@@ -27,7 +27,9 @@ class FactsCache final : public lifecycle::Component {
  public:
   // `changed` is called after FluxQueues or FluxWindows changed, and when the cache has become
   // synced; from the watches' threads, it must not block. All must outlive the cache.
-  FactsCache(kubernetes::Client& client, AdmissionMetrics& metrics, std::function<void()> changed);
+  FactsCache(kubernetes::Cluster& cluster,
+             AdmissionMetrics& metrics,
+             std::function<void()> changed);
   ~FactsCache() override { Stop(); }
 
   const std::string& name() const override { return name_; }
@@ -62,7 +64,7 @@ class FactsCache final : public lifecycle::Component {
   static constexpr int kResources = 6;
 
   const std::string name_ = "cluster facts";
-  kubernetes::Client& client_;
+  kubernetes::Cluster& cluster_;
   AdmissionMetrics& metrics_;
   const std::function<void()> changed_;
 

@@ -49,11 +49,11 @@ std::optional<absl::StatusOr<uint32_t>> SizeBy(const absl::StatusOr<std::string>
 }  // namespace
 
 SecondLooks::SecondLooks(const FactsCache& facts,
-                         kubernetes::Client& client,
+                         kubernetes::Cluster& cluster,
                          const WebhookOptions& options,
                          const Clock& clock,
                          AdmissionMetrics& metrics)
-    : facts_(facts), client_(client), options_(options), clock_(clock), metrics_(metrics) {}
+    : facts_(facts), cluster_(cluster), options_(options), clock_(clock), metrics_(metrics) {}
 
 void SecondLooks::Start() {
   thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
@@ -152,7 +152,7 @@ bool SecondLooks::LookUp(const kubernetes::Resource& resource,
                          const Absent& absent,
                          absl::StatusOr<Object> (*parse)(std::string_view),
                          ClusterFacts* facts) {
-  const absl::StatusOr<std::string> text = client_.Get(resource, "", absent.name, kLookTimeout);
+  const absl::StatusOr<std::string> text = cluster_.Get(resource, "", absent.name, kLookTimeout);
   if (absl::IsNotFound(text.status())) {
     NoteAbsent(absent);
     return false;
@@ -192,7 +192,7 @@ bool SecondLooks::LookUpScaled(const Absent& absent, Review* review) {
   const kubernetes::Resource resource{
       absent.scaled->group, "v1", absent.scaled->resource, /*namespaced=*/true};
   absl::StatusOr<std::string> text =
-      client_.Get(resource, review->space, absent.name, kLookTimeout);
+      cluster_.Get(resource, review->space, absent.name, kLookTimeout);
   if (!text.ok() && !absl::IsNotFound(text.status())) {
     LogWarning("what is scaled cannot be looked up",
                {{"resource", absent.scaled->resource},
@@ -208,7 +208,7 @@ bool SecondLooks::LookUpScaled(const Absent& absent, Review* review) {
 bool SecondLooks::LookUpGroup(const Absent& absent, Review* review) {
   metrics_.SecondLook();
   const kubernetes::Resource resource = absent.group->resource();
-  const auto object = client_.Get(resource, review->space, absent.name, kLookTimeout);
+  const auto object = cluster_.Get(resource, review->space, absent.name, kLookTimeout);
   review->group_size = SizeBy(object, absent);
   if (!review->group_size.has_value()) {
     LogWarning("what has a group's size cannot be looked up",

@@ -26,7 +26,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/base/mailbox.h"
-#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/cluster.h"
 #include "services/admission/adapters/facts_cache.h"
 #include "services/admission/domain/webhook.h"
 #include "services/admission/metrics.h"
@@ -46,7 +46,7 @@ class SecondLooks {
 
   // All references must outlive it.
   SecondLooks(const FactsCache& facts,
-              kubernetes::Client& client,
+              kubernetes::Cluster& cluster,
               const WebhookOptions& options,
               const Clock& clock,
               AdmissionMetrics& metrics);
@@ -97,7 +97,7 @@ class SecondLooks {
   void NoteAbsent(const Absent& absent);
 
   const FactsCache& facts_;
-  kubernetes::Client& client_;
+  kubernetes::Cluster& cluster_;
   const WebhookOptions options_;
   const Clock& clock_;
   AdmissionMetrics& metrics_;

@@ -24,7 +24,7 @@ http::Response PlainError(int status, std::string message) {
 WebhookServer::WebhookServer(http::ServerOptions http,
                              WebhookOptions webhook,
                              const FactsCache& facts,
-                             kubernetes::Client& client,
+                             kubernetes::Cluster& cluster,
                              const Clock& clock,
                              AdmissionMetrics& metrics,
                              tracing::Tracer& tracer)
@@ -34,7 +34,7 @@ WebhookServer::WebhookServer(http::ServerOptions http,
       clock_(clock),
       metrics_(metrics),
       tracer_(tracer),
-      looks_(facts, client, webhook, clock, metrics) {
+      looks_(facts, cluster, webhook, clock, metrics) {
   http_.refused = [&metrics](http::Refusal refusal) { metrics.TurnedAway(refusal); };
 }
 

@@ -21,7 +21,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/http/server.h"
-#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/cluster.h"
 #include "libs/lifecycle/component.h"
 #include "libs/tracing/tracer.h"
 #include "services/admission/adapters/facts_cache.h"
@@ -37,7 +37,7 @@ class WebhookServer final : public lifecycle::Component {
   WebhookServer(http::ServerOptions http,
                 WebhookOptions webhook,
                 const FactsCache& facts,
-                kubernetes::Client& client,
+                kubernetes::Cluster& cluster,
                 const Clock& clock,
                 AdmissionMetrics& metrics,
                 tracing::Tracer& tracer);

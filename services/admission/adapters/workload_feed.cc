@@ -30,10 +30,10 @@ WorkloadKind KindOf(std::string_view resource) {
   return resource == kubernetes::kJobs.plural ? WorkloadKind::kJob : WorkloadKind::kPod;
 }
 
-WorkloadFeed::WorkloadFeed(kubernetes::Client& client,
+WorkloadFeed::WorkloadFeed(kubernetes::Cluster& cluster,
                            AdmissionMetrics& metrics,
                            std::function<void()> wake)
-    : client_(client), metrics_(metrics), events_("workloads", kMaxBytes) {
+    : cluster_(cluster), metrics_(metrics), events_("workloads", kMaxBytes) {
   events_.SetWake(std::move(wake));
 }
 
@@ -70,7 +70,7 @@ void WorkloadFeed::StartWatches() {
     events_.Withdraw(kubernetes::InformerBase::SyncedKey(ResourceOf(kind).plural));
     events_.Post(std::string("begins/").append(KindName(kind)), ListBegins{kind});
     informers.push_back(std::make_unique<kubernetes::Informer<Observation>>(
-        client_,
+        cluster_,
         kubernetes::InformerOptions{
             .watch = {.resource = ResourceOf(kind),
                       .selector = {.labels = std::string(kubernetes::kHeldLabel)}},

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "libs/base/mailbox.h"
-#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/cluster.h"
 #include "libs/kubernetes/informer.h"
 #include "services/admission/domain/sketch.h"
 #include "services/admission/domain/tracker.h"
@@ -49,7 +49,7 @@ WorkloadKind KindOf(std::string_view resource);
 class WorkloadFeed {
  public:
   // `wake` is called when there is something to take; it must not block. All must outlive the feed.
-  WorkloadFeed(kubernetes::Client& client, AdmissionMetrics& metrics, std::function<void()> wake);
+  WorkloadFeed(kubernetes::Cluster& cluster, AdmissionMetrics& metrics, std::function<void()> wake);
   ~WorkloadFeed();  // Close()
 
   // Forgets what was not taken and lists.
@@ -80,7 +80,7 @@ class WorkloadFeed {
   // Called with mutex_ held.
   void StartWatches();
 
-  kubernetes::Client& client_;
+  kubernetes::Cluster& cluster_;
   AdmissionMetrics& metrics_;
   Mailbox<FeedEvent> events_;
 

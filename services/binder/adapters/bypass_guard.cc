@@ -28,12 +28,12 @@ constexpr std::string_view kStopped =
 
 }  // namespace
 
-BypassGuard::BypassGuard(kubernetes::Client& client,
+BypassGuard::BypassGuard(kubernetes::Cluster& cluster,
                          BinderMetrics& metrics,
                          const Clock& clock,
                          std::string instance,
                          std::function<void(const delivery::QuarantineRow&)> tell)
-    : client_(client),
+    : cluster_(cluster),
       metrics_(metrics),
       clock_(clock),
       instance_(std::move(instance)),
@@ -43,12 +43,12 @@ kubernetes::Informers::List BypassGuard::MakeInformers() {
   const auto unread = [this] { metrics_.UnreadableObject(); };
   kubernetes::Informers::List informers;
   informers.push_back(std::make_unique<kubernetes::Informer<kubernetes::Namespace>>(
-      client_,
+      cluster_,
       kubernetes::InformerOptions{.watch = {.resource = kubernetes::kNamespaces}, .unread = unread},
       kubernetes::Reader<kubernetes::Namespace>{.parse = kubernetes::ParseNamespace},
       inbox_));
   informers.push_back(std::make_unique<kubernetes::Informer<kubernetes::ObjectMeta>>(
-      client_,
+      cluster_,
       kubernetes::InformerOptions{
           .watch = {.resource = kubernetes::kPods,
                     .selector = {.labels = std::string(kubernetes::kBypassLabels),
@@ -136,7 +136,7 @@ void BypassGuard::Do(const BypassStep& step) {
 void BypassGuard::Check(const kubernetes::OwnerClaim& claim) {
   const bool node = claim.kind == kubernetes::OwnerClaim::Kind::kNode;
   const auto text =
-      client_.Get(node ? kubernetes::kNodes : kubernetes::kDaemonSets, claim.space, claim.name);
+      cluster_.Get(node ? kubernetes::kNodes : kubernetes::kDaemonSets, claim.space, claim.name);
   if (absl::IsNotFound(text.status())) return book_.Checked(claim, false);
   const absl::StatusOr<kubernetes::ObjectMeta> owner =
       text.ok() ? kubernetes::ParseMeta(*text)
@@ -150,7 +150,7 @@ void BypassGuard::Check(const kubernetes::OwnerClaim& claim) {
 }
 
 void BypassGuard::Stop(const BypassStep& step) {
-  const absl::Status deleted = client_.Delete(
+  const absl::Status deleted = cluster_.Delete(
       kubernetes::kPods, step.space, step.name, {.preconditions = {.uid = step.uid}});
   if (deleted.ok()) return metrics_.BypassStopped();
   if (absl::IsNotFound(deleted) || absl::IsAborted(deleted)) return;
@@ -202,7 +202,7 @@ absl::StatusOr<std::vector<Unqueued>> BypassGuard::Waiting(const std::string& sp
   const std::string labels(kubernetes::kBypassLabels);
   // One that cannot be read is left out.
   const auto list = [this](const auto& resource, const auto& selector, auto parse, auto* into) {
-    return client_
+    return cluster_
         .List(resource,
               selector,
               [&](std::string_view text) {
@@ -225,7 +225,7 @@ absl::StatusOr<std::vector<Unqueued>> BypassGuard::Waiting(const std::string& sp
 
 void BypassGuard::WriteEvent(const kubernetes::Event& event) {
   const auto created =
-      client_.Create(kubernetes::kEvents, event.regarding.space, kubernetes::EventText(event));
+      cluster_.Create(kubernetes::kEvents, event.regarding.space, kubernetes::EventText(event));
   if (created.ok() || absl::IsAlreadyExists(created.status())) return;
   LogWarning("Event not written",
              {{"namespace", event.regarding.space},

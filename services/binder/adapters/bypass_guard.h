@@ -22,7 +22,7 @@
 #include "libs/base/clock.h"
 #include "libs/base/mailbox.h"
 #include "libs/delivery/quarantine.h"
-#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/cluster.h"
 #include "libs/kubernetes/event.h"
 #include "libs/kubernetes/informer.h"
 #include "services/binder/domain/bypass_book.h"
@@ -38,7 +38,7 @@ class BypassGuard {
  public:
   // `instance` is named in Events; `tell` takes what is left out. References must outlive the
   // guard.
-  BypassGuard(kubernetes::Client& client,
+  BypassGuard(kubernetes::Cluster& cluster,
               BinderMetrics& metrics,
               const Clock& clock,
               std::string instance,
@@ -69,7 +69,7 @@ class BypassGuard {
   absl::StatusOr<std::vector<Unqueued>> Waiting(const std::string& space);
   void WriteEvent(const kubernetes::Event& event);
 
-  kubernetes::Client& client_;
+  kubernetes::Cluster& cluster_;
   BinderMetrics& metrics_;
   const Clock& clock_;
   const std::string instance_;

@@ -9,64 +9,90 @@ namespace {
 
 constexpr Millis kMaxSuspendAge{10'000};
 constexpr std::chrono::seconds kLogInterval{10};
+// For a bell.
+constexpr std::chrono::hours kLongWait{1};
 
 }  // namespace
 
-CallWorkers::CallWorkers(
-    int threads, ClusterCalls& calls, Inbox& inbox, BinderMetrics& metrics, const Clock& clock)
-    : count_(threads),
+CallWorkers::CallWorkers(int count,
+                         Threads& threads,
+                         ClusterCalls& calls,
+                         Inbox& inbox,
+                         BinderMetrics& metrics,
+                         const Clock& clock)
+    : count_(count),
+      threads_(threads),
       calls_(calls),
       inbox_(inbox),
       metrics_(metrics),
       clock_(clock),
-      waiting_(threads) {}
+      waiting_(count) {}
 
 void CallWorkers::Submit(std::vector<Call> calls) {
   if (calls.empty()) return;
-  const bool one = calls.size() == 1;
   const auto now = clock_.Monotonic();
-  {
-    const std::lock_guard lock(mutex_);
-    for (Call& call : calls) waiting_.Push({std::move(call), now});
-    metrics_.CallsWaiting(waiting_.size());
+  const std::lock_guard lock(mutex_);
+  for (Call& call : calls) {
+    waiting_.Push({std::move(call), now});
+    WakeOne();
   }
-  if (one) {
-    submitted_.notify_one();
-  } else {
-    submitted_.notify_all();
-  }
+  metrics_.CallsWaiting(waiting_.size());
 }
 
 absl::Status CallWorkers::Start() {
   for (int i = 0; i < count_; ++i) {
-    threads_.emplace_back([this](const std::stop_token& stop) { Work(stop); });
+    Worker& worker = *workers_.emplace_back(std::make_unique<Worker>());
+    worker.thread = threads_.Start(
+        [this, &bell = worker.bell](const std::stop_token& stop) { Work(bell, stop); });
   }
   return absl::OkStatus();
 }
 
 void CallWorkers::Stop() {
-  for (std::jthread& thread : threads_) thread.request_stop();
-  threads_.clear();  // joins
+  for (const auto& worker : workers_) worker->thread->RequestStop();
+  for (const auto& worker : workers_) worker->thread->Stop();
   const std::lock_guard lock(mutex_);
+  idle_.clear();
+  workers_.clear();
   waiting_.Clear();
 }
 
-void CallWorkers::Work(const std::stop_token& stop) {
-  while (true) {
-    CallQueue::Waiting next;
-    {
-      std::unique_lock lock(mutex_);
-      submitted_.wait(lock, stop, [this] { return waiting_.HasNext(); });
-      if (stop.stop_requested()) return;
-      next = waiting_.Pop();
-      metrics_.CallsWaiting(waiting_.size());
+void CallWorkers::Work(Bell& bell, const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    const std::optional<CallQueue::Waiting> next = Take(bell);
+    if (!next.has_value()) {
+      clock_.Wait(bell, clock_.Monotonic() + kLongWait, stop);
+      continue;
     }
-    inbox_.Post(Make(next.call, next.since));
-    const std::lock_guard lock(mutex_);
-    waiting_.Done(next.call);
-    // Another such call may be waiting for it.
-    if (next.call.again) submitted_.notify_one();
+    inbox_.Post(Make(next->call, next->since));
+    Done(next->call);
   }
+}
+
+std::optional<CallQueue::Waiting> CallWorkers::Take(Bell& bell) {
+  const std::lock_guard lock(mutex_);
+  std::erase(idle_, &bell);
+  if (!waiting_.HasNext()) {
+    bell.Silence();
+    idle_.push_back(&bell);
+    return std::nullopt;
+  }
+  CallQueue::Waiting next = waiting_.Pop();
+  metrics_.CallsWaiting(waiting_.size());
+  return next;
+}
+
+void CallWorkers::Done(const Call& call) {
+  const std::lock_guard lock(mutex_);
+  waiting_.Done(call);
+  // Another such call may be waiting for it.
+  if (call.again) WakeOne();
+}
+
+void CallWorkers::WakeOne() {
+  if (idle_.empty()) return;
+  idle_.back()->Ring();
+  idle_.pop_back();
 }
 
 CallResult CallWorkers::Make(const Call& call, std::chrono::steady_clock::time_point since) {

@@ -8,13 +8,15 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "libs/base/clock.h"
+#include "libs/base/threads.h"
 #include "libs/lifecycle/component.h"
 #include "services/binder/adapters/call_queue.h"
 #include "services/binder/adapters/cluster_calls.h"
@@ -27,9 +29,13 @@ namespace fluxqueue::binder {
 
 class CallWorkers final : public lifecycle::Component {
  public:
-  // References must outlive the workers.
-  CallWorkers(
-      int threads, ClusterCalls& calls, Inbox& inbox, BinderMetrics& metrics, const Clock& clock);
+  // `count` of `threads` make calls. References must outlive the workers.
+  CallWorkers(int count,
+              Threads& threads,
+              ClusterCalls& calls,
+              Inbox& inbox,
+              BinderMetrics& metrics,
+              const Clock& clock);
   ~CallWorkers() override { Stop(); }
 
   // Does not block.
@@ -41,21 +47,32 @@ class CallWorkers final : public lifecycle::Component {
   absl::Status Ready() const override { return absl::OkStatus(); }
 
  private:
-  void Work(const std::stop_token& stop);
+  struct Worker {
+    Bell bell;
+    std::unique_ptr<Thread> thread;
+  };
+
+  void Work(Bell& bell, const std::stop_token& stop);
+  // Nothing: none may be made by now, and `bell` is rung when that changes.
+  std::optional<CallQueue::Waiting> Take(Bell& bell);
+  void Done(const Call& call);
+  // REQUIRES: mutex_ is held.
+  void WakeOne();
   CallResult Make(const Call& call, std::chrono::steady_clock::time_point since);
   void LogFailure(const CallResult& result, std::chrono::steady_clock::time_point now);
 
   const std::string name_ = "API calls";
   const int count_;
+  Threads& threads_;
   ClusterCalls& calls_;
   Inbox& inbox_;
   BinderMetrics& metrics_;
   const Clock& clock_;
   std::mutex mutex_;
-  std::condition_variable_any submitted_;
   CallQueue waiting_;                                // guarded by mutex_
+  std::vector<Bell*> idle_;                          // guarded by mutex_
   std::chrono::steady_clock::time_point log_again_;  // guarded by mutex_
-  std::vector<std::jthread> threads_;
+  std::vector<std::unique_ptr<Worker>> workers_;
 };
 
 }  // namespace fluxqueue::binder

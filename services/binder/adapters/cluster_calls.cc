@@ -127,13 +127,13 @@ CallResult ClusterCalls::Bind(const Call& call) {
   binding.node = call.node;
   binding.preconditions = {call.uid, fmt::format("{}", version)};
   binding.annotations = AnnotationsOf(call, proofs_.Prove(call));
-  const absl::Status status = client_.Bind(binding);
+  const absl::Status status = cluster_.Bind(binding);
   return status.ok() ? Result(call, Outcome::kDone) : Failed(call, status);
 }
 
 // The deadline of a pod can be set and lowered, so its own is looked at first.
 CallResult ClusterCalls::LimitPod(const Call& call) {
-  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kPods, call.space, call.name);
+  const absl::StatusOr<std::string> text = cluster_.Get(kubernetes::kPods, call.space, call.name);
   if (!text.ok()) return NotDone(call, text.status());
   CallResult read = WithPod(call, Outcome::kConflict, *text);
   if (read.outcome != Outcome::kConflict || !read.pod.has_value()) return read;
@@ -155,14 +155,14 @@ CallResult ClusterCalls::Failed(const Call& call, const absl::Status& status) {
 }
 
 CallResult ClusterCalls::ReadPod(const Call& call, Outcome found) {
-  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kPods, call.space, call.name);
+  const absl::StatusOr<std::string> text = cluster_.Get(kubernetes::kPods, call.space, call.name);
   if (!text.ok()) return NotDone(call, text.status());
   return WithPod(call, found, *text);
 }
 
 CallResult ClusterCalls::PatchPod(const Call& call, const std::string& body) {
   const absl::StatusOr<std::string> text =
-      client_.Patch(kubernetes::kPods, call.space, call.name, kubernetes::PatchType::kMerge, body);
+      cluster_.Patch(kubernetes::kPods, call.space, call.name, kubernetes::PatchType::kMerge, body);
   if (!text.ok()) return Failed(call, text.status());
   return WithPod(call, Outcome::kDone, *text);
 }
@@ -170,7 +170,7 @@ CallResult ClusterCalls::PatchPod(const Call& call, const std::string& body) {
 // The patch depends on the pod's affinity, so the pod is read first; that it is still the version
 // of the plan is checked here and once more by the API server.
 CallResult ClusterCalls::Release(const Call& call) {
-  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kPods, call.space, call.name);
+  const absl::StatusOr<std::string> text = cluster_.Get(kubernetes::kPods, call.space, call.name);
   if (!text.ok()) return NotDone(call, text.status());
   CallResult read = WithPod(call, Outcome::kConflict, *text);
   if (read.outcome != Outcome::kConflict || !read.pod.has_value()) return read;
@@ -188,12 +188,12 @@ CallResult ClusterCalls::Fence(const Call& call) {
 }
 
 CallResult ClusterCalls::Disrupt(const Call& call) {
-  const absl::StatusOr<std::string> patched = client_.Patch(kubernetes::kPods,
-                                                            call.space,
-                                                            call.name,
-                                                            kubernetes::PatchType::kStrategic,
-                                                            DisruptionPatch(call, clock_.Now()),
-                                                            "status");
+  const absl::StatusOr<std::string> patched = cluster_.Patch(kubernetes::kPods,
+                                                             call.space,
+                                                             call.name,
+                                                             kubernetes::PatchType::kStrategic,
+                                                             DisruptionPatch(call, clock_.Now()),
+                                                             "status");
   return patched.ok() ? Result(call, Outcome::kDone) : Failed(call, patched.status());
 }
 
@@ -202,7 +202,7 @@ CallResult ClusterCalls::Delete(const Call& call) {
     CallResult disrupted = Disrupt(call);
     if (disrupted.outcome != Outcome::kDone) return disrupted;
   }
-  const absl::Status status = client_.Delete(
+  const absl::Status status = cluster_.Delete(
       kubernetes::kPods,
       call.space,
       call.name,
@@ -212,11 +212,11 @@ CallResult ClusterCalls::Delete(const Call& call) {
 
 CallResult ClusterCalls::PatchJob(const Call& call, const std::string& body) {
   const absl::StatusOr<std::string> patched =
-      client_.Patch(kubernetes::kJobs, call.space, call.name, kubernetes::PatchType::kMerge, body);
+      cluster_.Patch(kubernetes::kJobs, call.space, call.name, kubernetes::PatchType::kMerge, body);
   if (patched.ok()) return Result(call, Outcome::kDone);
   if (!IsConflict(patched.status())) return NotDone(call, patched.status());
   // Another Job of that name: ours has gone.
-  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kJobs, call.space, call.name);
+  const absl::StatusOr<std::string> text = cluster_.Get(kubernetes::kJobs, call.space, call.name);
   if (!text.ok()) return NotDone(call, text.status());
   const absl::StatusOr<kubernetes::ObjectMeta> meta = kubernetes::ParseMeta(*text);
   if (meta.ok() && meta->uid != call.uid) return Result(call, Outcome::kGone);
@@ -253,7 +253,7 @@ CallResult ClusterCalls::Limit(const Call& call) {
 }
 
 std::variant<kubernetes::Job, CallResult> ClusterCalls::FindJob(const Call& call) {
-  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kJobs, call.space, call.name);
+  const absl::StatusOr<std::string> text = cluster_.Get(kubernetes::kJobs, call.space, call.name);
   if (!text.ok()) return NotDone(call, text.status());
   absl::StatusOr<kubernetes::Job> job = kubernetes::ParseJob(*text);
   if (!job.ok()) return Result(call, Outcome::kRetry, Message(job.status()));
@@ -263,7 +263,7 @@ std::variant<kubernetes::Job, CallResult> ClusterCalls::FindJob(const Call& call
 
 CallResult ClusterCalls::CheckNode(const Call& call) {
   CallResult result = Result(call, Outcome::kDone);
-  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kNodes, "", call.node);
+  const absl::StatusOr<std::string> text = cluster_.Get(kubernetes::kNodes, "", call.node);
   if (absl::IsNotFound(text.status())) {
     result.node_lost = true;
     return result;
@@ -280,7 +280,7 @@ CallResult ClusterCalls::CheckNode(const Call& call) {
 // The pod is read only for its tolerations, so only where it needs some.
 CallResult ClusterCalls::LookAtNode(const Call& call) {
   CallResult result = Result(call, Outcome::kDone);
-  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kNodes, "", call.node);
+  const absl::StatusOr<std::string> text = cluster_.Get(kubernetes::kNodes, "", call.node);
   if (absl::IsNotFound(text.status())) {
     result.node_closed = "is gone";
     return result;
@@ -290,7 +290,7 @@ CallResult ClusterCalls::LookAtNode(const Call& call) {
   if (!node.ok()) return Result(call, Outcome::kRetry, Message(node.status()));
   std::optional<std::string> closed = kubernetes::WhyClosed(*node, {});
   if (closed.has_value()) {
-    const absl::StatusOr<std::string> pod = client_.Get(kubernetes::kPods, call.space, call.name);
+    const absl::StatusOr<std::string> pod = cluster_.Get(kubernetes::kPods, call.space, call.name);
     // That it has gone the watch says.
     if (!pod.ok()) return Result(call, Outcome::kRetry, Message(pod.status()));
     const absl::StatusOr<kubernetes::Pod> parsed = kubernetes::ParsePod(*pod);

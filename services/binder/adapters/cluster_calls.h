@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "libs/base/clock.h"
-#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/cluster.h"
 #include "libs/kubernetes/views.h"
 #include "services/binder/adapters/slot_proofs.h"
 #include "services/binder/domain/call.h"
@@ -21,11 +21,11 @@ namespace fluxqueue::binder {
 class ClusterCalls {
  public:
   // A node that was not ready for `node_lost_grace` is lost. References must outlive the object.
-  ClusterCalls(kubernetes::Client& client,
+  ClusterCalls(kubernetes::Cluster& cluster,
                const SlotProofs& proofs,
                const Clock& clock,
                Millis node_lost_grace)
-      : client_(client), proofs_(proofs), clock_(clock), node_lost_grace_(node_lost_grace) {}
+      : cluster_(cluster), proofs_(proofs), clock_(clock), node_lost_grace_(node_lost_grace) {}
 
   CallResult Make(const Call& call);
 
@@ -49,7 +49,7 @@ class ClusterCalls {
   // Of a pod's call that failed.
   CallResult Failed(const Call& call, const absl::Status& status);
 
-  kubernetes::Client& client_;
+  kubernetes::Cluster& cluster_;
   const SlotProofs& proofs_;
   const Clock& clock_;
   const Millis node_lost_grace_;

@@ -23,7 +23,7 @@ absl::Status LeftOutTeller::Run(const std::stop_token& stop) {
 
 void LeftOutTeller::Write(const delivery::QuarantineRow& row) {
   const delivery::ObjectRef& object = row.object;
-  const auto created = client_.Create(
+  const auto created = cluster_.Create(
       kubernetes::kEvents,
       object.space,
       kubernetes::EventText(

@@ -10,7 +10,7 @@
 #include "libs/base/clock.h"
 #include "libs/base/mailbox.h"
 #include "libs/delivery/quarantine.h"
-#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/cluster.h"
 
 #include "absl/status/status.h"
 
@@ -22,8 +22,8 @@ class LeftOutTeller {
   static constexpr size_t kMostWaiting = 1000;
 
   // `instance` is named in Events. References must outlive the teller.
-  LeftOutTeller(kubernetes::Client& client, const Clock& clock, std::string instance)
-      : client_(client), clock_(clock), instance_(std::move(instance)) {}
+  LeftOutTeller(kubernetes::Cluster& cluster, const Clock& clock, std::string instance)
+      : cluster_(cluster), clock_(clock), instance_(std::move(instance)) {}
 
   // Does not block. What stands for a whole namespace has no object to tell it on.
   void Tell(const delivery::QuarantineRow& row);
@@ -36,7 +36,7 @@ class LeftOutTeller {
  private:
   void Write(const delivery::QuarantineRow& row);
 
-  kubernetes::Client& client_;
+  kubernetes::Cluster& cluster_;
   const Clock& clock_;
   const std::string instance_;
   Mailbox<delivery::QuarantineRow> waiting_{"left out", kMostWaiting};  // each counts as 1

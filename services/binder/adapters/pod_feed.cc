@@ -32,7 +32,7 @@ absl::Status PodFeed::Start() {
   options.watch.selector.labels = kubernetes::kHeldLabel;
   kubernetes::Informers::List pods;
   pods.push_back(std::make_unique<kubernetes::Informer<PodFacts>>(
-      client_,
+      cluster_,
       std::move(options),
       kubernetes::Reader<PodFacts>{.parse = ReadFacts, .digest = DigestOf},
       inbox_));

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/cluster.h"
 #include "libs/kubernetes/informer.h"
 #include "libs/lifecycle/component.h"
 #include "services/binder/adapters/inbox.h"
@@ -17,8 +17,8 @@ namespace fluxqueue::binder {
 class PodFeed final : public lifecycle::Component {
  public:
   // References must outlive the feed.
-  PodFeed(kubernetes::Client& client, Inbox& inbox, BinderMetrics& metrics)
-      : client_(client), inbox_(inbox), metrics_(metrics) {}
+  PodFeed(kubernetes::Cluster& cluster, Inbox& inbox, BinderMetrics& metrics)
+      : cluster_(cluster), inbox_(inbox), metrics_(metrics) {}
 
   const std::string& name() const override { return name_; }
   absl::Status Start() override;
@@ -28,7 +28,7 @@ class PodFeed final : public lifecycle::Component {
 
  private:
   const std::string name_ = "pod watch";
-  kubernetes::Client& client_;
+  kubernetes::Cluster& cluster_;
   Inbox& inbox_;
   BinderMetrics& metrics_;
   kubernetes::Informers pods_;

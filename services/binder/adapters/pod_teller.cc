@@ -45,7 +45,7 @@ absl::Status PodTeller::Run(const std::stop_token& stop) {
 }
 
 bool PodTeller::Write(const PodCondition& condition) {
-  const absl::Status status = client_
+  const absl::Status status = cluster_
                                   .Patch(kubernetes::kPods,
                                          condition.space,
                                          condition.name,

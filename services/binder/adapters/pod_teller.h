@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "libs/base/mailbox.h"
-#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/cluster.h"
 #include "services/binder/domain/waiting_pods.h"
 
 #include "absl/status/status.h"
@@ -25,8 +25,8 @@ class PodTeller {
   static constexpr size_t kMost = 1000;
   static constexpr int kPerSecond = 50;
 
-  // The client must outlive it.
-  explicit PodTeller(kubernetes::Client& client) : client_(client) {}
+  // The cluster must outlive it.
+  explicit PodTeller(kubernetes::Cluster& cluster) : cluster_(cluster) {}
 
   // REQUIRES: idle(), kMost at most. Does not block.
   void Tell(std::vector<PodCondition> conditions);
@@ -44,7 +44,7 @@ class PodTeller {
   // False: the API server does not answer, or lets us write none.
   bool Write(const PodCondition& condition);
 
-  kubernetes::Client& client_;
+  kubernetes::Cluster& cluster_;
   Mailbox<PodCondition> waiting_{"pods that wait"};
   std::atomic<size_t> left_ = 0;
 };

@@ -28,7 +28,7 @@ absl::Status Provisioner::Run(const std::stop_token& stop) {
 
 absl::Status Provisioner::Compare(const std::vector<JobFact>& lacking) {
   std::vector<Provision> there;
-  RETURN_IF_ERROR(client_
+  RETURN_IF_ERROR(cluster_
                       .List(kubernetes::kProvisioningRequests,
                             {.labels = fmt::format("{}={}", kManagedByLabel, kManagedBy)},
                             [&there](std::string_view text) {
@@ -49,14 +49,14 @@ absl::Status Provisioner::Compare(const std::vector<JobFact>& lacking) {
 absl::Status Provisioner::Ask(const JobFact& fact) {
   const events::v1::Workload& job = fact.workload();
   const absl::StatusOr<std::string> text =
-      client_.Get(kubernetes::kJobs, job.namespace_(), job.name());
+      cluster_.Get(kubernetes::kJobs, job.namespace_(), job.name());
   if (absl::IsNotFound(text.status())) return absl::OkStatus();
   RETURN_IF_ERROR(text.status());
   ASSIGN_OR_RETURN(const std::string pods, ProvisionTemplate(fact, *text));
   const absl::Status made =
-      client_.Create(kubernetes::kPodTemplates, job.namespace_(), pods).status();
+      cluster_.Create(kubernetes::kPodTemplates, job.namespace_(), pods).status();
   if (!absl::IsAlreadyExists(made)) RETURN_IF_ERROR(made);
-  const absl::Status asked = client_
+  const absl::Status asked = cluster_
                                  .Create(kubernetes::kProvisioningRequests,
                                          job.namespace_(),
                                          ProvisionRequest(fact, classes_.at(fact.pool())))
@@ -64,7 +64,7 @@ absl::Status Provisioner::Ask(const JobFact& fact) {
   if (absl::IsAlreadyExists(asked)) return absl::OkStatus();
   if (IsPoison(asked)) {
     // Without its request nothing would take it away.
-    client_.Delete(kubernetes::kPodTemplates, job.namespace_(), ProvisionName(fact)).IgnoreError();
+    cluster_.Delete(kubernetes::kPodTemplates, job.namespace_(), ProvisionName(fact)).IgnoreError();
   }
   RETURN_IF_ERROR(asked);
   LogInfo("nodes asked for",
@@ -73,13 +73,13 @@ absl::Status Provisioner::Ask(const JobFact& fact) {
 }
 
 absl::Status Provisioner::Remove(const Provision& request) {
-  const absl::Status removed = client_.Delete(kubernetes::kProvisioningRequests,
-                                              request.space,
-                                              request.name,
-                                              {.preconditions = {.uid = request.uid}});
+  const absl::Status removed = cluster_.Delete(kubernetes::kProvisioningRequests,
+                                               request.space,
+                                               request.name,
+                                               {.preconditions = {.uid = request.uid}});
   if (absl::IsAborted(removed)) return absl::OkStatus();
   if (!absl::IsNotFound(removed)) RETURN_IF_ERROR(removed);
-  const absl::Status pods = client_.Delete(kubernetes::kPodTemplates, request.space, request.name);
+  const absl::Status pods = cluster_.Delete(kubernetes::kPodTemplates, request.space, request.name);
   return absl::IsNotFound(pods) ? absl::OkStatus() : pods;
 }
 

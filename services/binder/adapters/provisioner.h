@@ -15,7 +15,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/base/mailbox.h"
-#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/cluster.h"
 #include "services/binder/domain/provisioning.h"
 
 #include "absl/status/status.h"
@@ -25,8 +25,8 @@ namespace fluxqueue::binder {
 class Provisioner {
  public:
   // References must outlive it. Without classes it takes back once what was asked for before.
-  Provisioner(kubernetes::Client& client, const Clock& clock, ProvisioningClasses classes)
-      : client_(client), clock_(clock), classes_(std::move(classes)) {}
+  Provisioner(kubernetes::Cluster& cluster, const Clock& clock, ProvisioningClasses classes)
+      : cluster_(cluster), clock_(clock), classes_(std::move(classes)) {}
 
   // These jobs lack nothing but nodes, and no others do. Does not block.
   void Lack(std::vector<events::v1::JobFact> jobs);
@@ -41,7 +41,7 @@ class Provisioner {
   absl::Status Ask(const events::v1::JobFact& fact);
   absl::Status Remove(const Provision& request);
 
-  kubernetes::Client& client_;
+  kubernetes::Cluster& cluster_;
   const Clock& clock_;
   const ProvisioningClasses classes_;
   Mailbox<std::vector<events::v1::JobFact>> lacking_{"lack nodes"};  // the last one counts

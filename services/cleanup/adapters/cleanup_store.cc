@@ -1,8 +1,5 @@
 #include "services/cleanup/adapters/cleanup_store.h"
 
-#include <algorithm>
-
-#include "libs/base/status_macros.h"
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
 
@@ -67,66 +64,37 @@ std::vector<std::pair<std::string, events::v1::Node>> LoadGraphNodes(pqxx::trans
   return nodes;
 }
 
-absl::StatusOr<Proofs> FindProofs(postgres::Connection& connection,
-                                  const std::vector<Hint>& hints) {
-  Proofs proofs;
-  for (size_t first = 0; first < hints.size(); first += kMostHints) {
-    postgres::TextArray job_ids, pod_uids;
-    for (size_t i = first; i < std::min(hints.size(), first + kMostHints); ++i) {
-      job_ids.Add(hints[i].job_id);
-      pod_uids.Add(hints[i].pod_uid);
-    }
-    RETURN_IF_ERROR(connection.Query([&](pqxx::transaction_base& tx) {
-      for (const pqxx::row& row : postgres::Exec(tx, kProofs, job_ids.text(), pod_uids.text())) {
-        proofs[row[0].as<std::string>()] = {.job_id = row[1].as<std::string>(),
-                                            .slot = {.attempt = row[2].as<uint32_t>(),
-                                                     .part = row[3].as<uint32_t>(),
-                                                     .slot = row[4].as<uint32_t>(),
-                                                     .slots = row[5].as<uint32_t>()},
-                                            .space = row[6].as<std::string>(),
-                                            .node = row[7].as<std::string>()};
-      }
-      return absl::OkStatus();
-    }));
+void LoadProofs(pqxx::transaction_base& tx, std::span<const Hint> hints, Proofs* proofs) {
+  postgres::TextArray job_ids, pod_uids;
+  for (const Hint& hint : hints) {
+    job_ids.Add(hint.job_id);
+    pod_uids.Add(hint.pod_uid);
   }
-  return proofs;
+  for (const pqxx::row& row : postgres::Exec(tx, kProofs, job_ids.text(), pod_uids.text())) {
+    (*proofs)[row[0].as<std::string>()] = {.job_id = row[1].as<std::string>(),
+                                           .slot = {.attempt = row[2].as<uint32_t>(),
+                                                    .part = row[3].as<uint32_t>(),
+                                                    .slot = row[4].as<uint32_t>(),
+                                                    .slots = row[5].as<uint32_t>()},
+                                           .space = row[6].as<std::string>(),
+                                           .node = row[7].as<std::string>()};
+  }
 }
 
-absl::Status PoolDirectory::Find(const std::vector<std::string>& job_ids) {
-  if (pools_.size() > kMostJobs) pools_.clear();
-  postgres::TextArray unknown;
-  for (const std::string& job_id : job_ids) {
-    if (!pools_.contains(job_id)) unknown.Add(job_id);
+std::vector<std::pair<std::string, std::string>> LoadPoolsOf(
+    pqxx::transaction_base& tx, const std::vector<std::string>& job_ids) {
+  postgres::TextArray ids;
+  for (const std::string& job_id : job_ids) ids.Add(job_id);
+  std::vector<std::pair<std::string, std::string>> pools;
+  for (const pqxx::row& row : postgres::Exec(tx, kPools, ids.text())) {
+    pools.emplace_back(row[0].as<std::string>(), row[1].as<std::string>());
   }
-  if (unknown.empty()) return absl::OkStatus();
-  return connection_.Query([&](pqxx::transaction_base& tx) {
-    for (const pqxx::row& row : postgres::Exec(tx, kPools, unknown.text())) {
-      pools_[row[0].as<std::string>()] = row[1].as<std::string>();
-    }
-    return absl::OkStatus();
-  });
+  return pools;
 }
 
-std::optional<std::string> PoolDirectory::PoolOf(const std::string& job_id) const {
-  const auto it = pools_.find(job_id);
-  if (it == pools_.end()) return std::nullopt;
-  return it->second;
-}
-
-absl::StatusOr<int> PoolDirectory::PartitionOf(const std::string& pool) {
-  if (const auto it = partitions_.find(pool); it != partitions_.end()) return it->second;
-  std::optional<int> partition;
-  RETURN_IF_ERROR(connection_.Query([&](pqxx::transaction_base& tx) {
-    for (const pqxx::row& row : postgres::Exec(tx, kPartition, pool)) {
-      partition = row[0].as<int>();
-    }
-    return absl::OkStatus();
-  }));
-  if (!partition.has_value()) {
-    return Unavailable("pool {} has no row in admission.pools yet: is admission running?", pool);
-  }
-  partitions_[pool] = *partition;
-  return *partition;
+std::optional<int> LoadPartition(pqxx::transaction_base& tx, const std::string& pool) {
+  for (const pqxx::row& row : postgres::Exec(tx, kPartition, pool)) return row[0].as<int>();
+  return std::nullopt;
 }
 
 }  // namespace fluxqueue::cleanup

@@ -3,14 +3,17 @@
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "libs/model/workload.h"
+#include "services/cleanup/adapters/cleanup_store.h"
 
 namespace fluxqueue::cleanup {
 
-absl::Status Sweeper::Run(lifecycle::LoopContext& context) {
-  while (context.SleepFor(interval_)) {
+absl::Status Sweeper::Run(const std::stop_token& stop) {
+  while (true) {
+    Pause(clock_, interval_, stop);
+    if (stop.stop_requested()) return absl::OkStatus();
     if (!held_()) continue;
     // A sweep that fails is no reason to stop: the next one looks at the same things.
-    if (const absl::Status status = SweepOnce(context); status.ok()) {
+    if (const absl::Status status = SweepOnce(stop); status.ok()) {
       metrics_.Swept();
     } else {
       LogWarning("sweep failed, the next one tries again", {{"error", Message(status)}});
@@ -19,7 +22,7 @@ absl::Status Sweeper::Run(lifecycle::LoopContext& context) {
   return absl::OkStatus();
 }
 
-absl::Status Sweeper::SweepOnce(lifecycle::LoopContext& context) {
+absl::Status Sweeper::SweepOnce(const std::stop_token& stop) {
   shard_.TakeSuspects();  // of a sweep that was not finished
   std::vector<HeardNode> nodes;
   RETURN_IF_ERROR(ReadNodes(&nodes));
@@ -33,20 +36,21 @@ absl::Status Sweeper::SweepOnce(lifecycle::LoopContext& context) {
       RETURN_IF_ERROR(ConfirmGone(suspects->gone));
       return ConfirmOrphans(suspects->orphans);
     }
-    if (!context.SleepFor(Millis(100))) return absl::OkStatus();
+    Pause(clock_, Millis(100), stop);
+    if (stop.stop_requested()) return absl::OkStatus();
   }
   return Unavailable("the cluster has not been listed yet");
 }
 
 absl::Status Sweeper::ReadNodes(std::vector<HeardNode>* nodes) {
-  return connection_.Query([&](pqxx::transaction_base& tx) {
+  return store_->Query([&](pqxx::transaction_base& tx) {
     for (const auto& [pool, node] : LoadGraphNodes(tx)) nodes->push_back(HeardNode::Of(pool, node));
     return absl::OkStatus();
   });
 }
 
 absl::Status Sweeper::ReadLive(std::vector<LiveJob>* live) {
-  return connection_.Query([&](pqxx::transaction_base& tx) {
+  return store_->Query([&](pqxx::transaction_base& tx) {
     *live = LoadLiveJobs(tx);
     return absl::OkStatus();
   });
@@ -58,7 +62,7 @@ absl::Status Sweeper::ConfirmGone(const std::vector<LiveJob>& suspects) {
     // Its pods have all been in the picture, but for those that are still to be bound.
     if (model::IsGroup(job.kind)) {
       bool starts = false;
-      RETURN_IF_ERROR(connection_.Query([&](pqxx::transaction_base& tx) {
+      RETURN_IF_ERROR(store_->Query([&](pqxx::transaction_base& tx) {
         starts = HasTakenSlots(tx, job.job_id);
         return absl::OkStatus();
       }));
@@ -66,7 +70,7 @@ absl::Status Sweeper::ConfirmGone(const std::vector<LiveJob>& suspects) {
       continue;
     }
     const auto& resource = job.kind == "Pod" ? kubernetes::kPods : kubernetes::kJobs;
-    const absl::StatusOr<std::string> object = client_.Get(resource, job.space, job.name);
+    const absl::StatusOr<std::string> object = cluster_.Get(resource, job.space, job.name);
     if (object.ok()) {
       ASSIGN_OR_RETURN(const kubernetes::ObjectMeta meta, kubernetes::ParseMeta(*object));
       if (meta.uid == job.job_id) continue;

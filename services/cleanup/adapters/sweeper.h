@@ -3,10 +3,15 @@
 // it; then it goes through the shard like all else. In a thread of its own, beside the loop.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
 #include "libs/base/clock.h"
-#include "libs/kubernetes/client.h"
-#include "libs/lifecycle/loop_component.h"
-#include "libs/postgres/connection.h"
+#include "libs/kubernetes/cluster.h"
+#include "libs/postgres/store.h"
 #include "services/cleanup/adapters/watch_shard.h"
 
 #include "absl/status/status.h"
@@ -17,34 +22,37 @@ class Sweeper {
  public:
   // `held`: the lease is ours. References must outlive the sweeper.
   Sweeper(WatchShard& shard,
-          kubernetes::Client& client,
-          postgres::Options postgres,
+          kubernetes::Cluster& cluster,
+          std::unique_ptr<postgres::Store> store,
           CleanupMetrics& metrics,
+          const Clock& clock,
           Millis interval,
           std::function<bool()> held)
       : shard_(shard),
-        client_(client),
+        cluster_(cluster),
         metrics_(metrics),
+        clock_(clock),
         interval_(interval),
         held_(std::move(held)),
-        connection_(std::move(postgres)) {}
+        store_(std::move(store)) {}
 
   // Sweeps every interval until stopped.
-  absl::Status Run(lifecycle::LoopContext& context);
+  absl::Status Run(const std::stop_token& stop);
 
  private:
-  absl::Status SweepOnce(lifecycle::LoopContext& context);
+  absl::Status SweepOnce(const std::stop_token& stop);
   absl::Status ReadNodes(std::vector<HeardNode>* nodes);
   absl::Status ReadLive(std::vector<LiveJob>* live);
   absl::Status ConfirmGone(const std::vector<LiveJob>& suspects);
   absl::Status ConfirmOrphans(const std::vector<Observer::OwnPod>& suspects);
 
   WatchShard& shard_;
-  kubernetes::Client& client_;
+  kubernetes::Cluster& cluster_;
   CleanupMetrics& metrics_;
+  const Clock& clock_;
   const Millis interval_;
   const std::function<bool()> held_;
-  postgres::Connection connection_;
+  const std::unique_ptr<postgres::Store> store_;
 };
 
 }  // namespace fluxqueue::cleanup

@@ -5,6 +5,7 @@
 
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
+#include "services/cleanup/adapters/cleanup_store.h"
 
 namespace fluxqueue::cleanup {
 namespace {
@@ -23,21 +24,21 @@ const char* KindOf(std::string_view resource) {
 }  // namespace
 
 WatchShard::WatchShard(const CleanupConfig& config,
-                       kubernetes::Client& client,
-                       postgres::Options postgres,
+                       kubernetes::Cluster& cluster,
+                       std::unique_ptr<postgres::Store> store,
                        CleanupMetrics& metrics,
                        const Clock& clock,
                        tracing::Tracer& tracer,
                        delivery::Quarantine& quarantine,
                        std::function<void()> wake)
     : config_(config),
-      client_(client),
+      cluster_(cluster),
       metrics_(metrics),
       tracer_(tracer),
       quarantine_(quarantine),
       clock_(clock),
-      connection_(std::move(postgres)),
-      directory_(connection_) {
+      store_(std::move(store)),
+      directory_(*store_) {
   inbox_.SetWake(std::move(wake));
 }
 
@@ -66,7 +67,7 @@ void WatchShard::StartWatches() {
                                    std::string_view labels,
                                    absl::StatusOr<T> (*parse)(std::string_view)) {
     informers.push_back(std::make_unique<kubernetes::Informer<T>>(
-        client_,
+        cluster_,
         kubernetes::InformerOptions{
             .watch = {.resource = resource, .selector = {.labels = std::string(labels)}},
             .unread = [this] { metrics_.BadObject(); }},
@@ -112,7 +113,7 @@ absl::StatusOr<Proofs> WatchShard::FindProofsFor(std::span<const Item> items) {
     if (const auto* pod = std::get_if<Pod>(&item)) add(observer_->NeedsProof(pod->object));
     if (std::holds_alternative<std::vector<LiveJob>>(item)) add(observer_->UnprovenPods());
   }
-  return FindProofs(connection_, hints);
+  return FindProofs(*store_, hints);
 }
 
 void WatchShard::Apply(const Item& item, const Proofs& proofs) {

@@ -31,10 +31,11 @@
 #include "libs/base/mailbox.h"
 #include "libs/delivery/handler.h"
 #include "libs/delivery/quarantine.h"
-#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/cluster.h"
 #include "libs/kubernetes/informer.h"
+#include "libs/postgres/store.h"
 #include "libs/tracing/tracer.h"
-#include "services/cleanup/adapters/cleanup_store.h"
+#include "services/cleanup/adapters/lookups.h"
 #include "services/cleanup/config.h"
 #include "services/cleanup/domain/observer.h"
 #include "services/cleanup/domain/sweep.h"
@@ -51,8 +52,8 @@ class WatchShard final : public delivery::ShardHandler {
 
   // `wake` is called after something was posted. References must outlive the shard.
   WatchShard(const CleanupConfig& config,
-             kubernetes::Client& client,
-             postgres::Options postgres,
+             kubernetes::Cluster& cluster,
+             std::unique_ptr<postgres::Store> store,
              CleanupMetrics& metrics,
              const Clock& clock,
              tracing::Tracer& tracer,
@@ -122,12 +123,12 @@ class WatchShard final : public delivery::ShardHandler {
   Millis Now() const;
 
   const CleanupConfig& config_;
-  kubernetes::Client& client_;
+  kubernetes::Cluster& cluster_;
   CleanupMetrics& metrics_;
   tracing::Tracer& tracer_;
   delivery::Quarantine& quarantine_;
   const Clock& clock_;
-  postgres::Connection connection_;
+  const std::unique_ptr<postgres::Store> store_;
   PoolDirectory directory_;
   std::unique_ptr<Observer> observer_;  // null: the lease is not ours
   Mailbox<Item> inbox_{"cluster", kMostInboxBytes};
