@@ -8,6 +8,7 @@
 #include "libs/graph/jobspec.h"
 #include "libs/kubernetes/node.h"
 #include "libs/model/job_of.h"
+#include "libs/verify/event_file.h"
 
 namespace fluxqueue::simulation {
 namespace {
@@ -188,31 +189,23 @@ std::vector<std::string> Ids(const Workload& workload) {
 absl::StatusOr<History> ReadHistory(std::string_view text, std::string_view file) {
   History history;
   Collector collector;
-  for (size_t number = 1; !text.empty(); ++number) {
+  verify::EventFileReader reader(file);
+  while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
-    if (line.empty()) continue;
-    absl::StatusOr<EventLine> event = verify::ParseEventLine(line);
-    if (!event.ok()) return Annotate(event.status(), fmt::format("{}:{}", file, number));
-    const std::string& pool = event->message.pool();
-    if (history.pool.empty()) history.pool = pool;
-    if (pool != history.pool) {
-      return InvalidArgument(
-          "{}:{}: a record of pool {} after those of pool {}; simulated is one pool: take "
-          "`fluxqueue "
-          "replay --pool {} --dump FILE`",
-          file,
-          number,
-          pool,
-          history.pool,
-          history.pool);
-    }
+    ASSIGN_OR_RETURN(std::optional<EventLine> event, reader.Read(line));
+    if (!event.has_value()) continue;
     if (event->message.has_job_fact()) {
       history.facts.push_back(*std::move(event));
     } else {
       collector.Read(*event);
       history.log.push_back(*std::move(event));
     }
+  }
+  history.pool = reader.header().pool;
+  if (!reader.header().whole) {
+    return InvalidArgument("{}: it does not begin where its pool began, so it cannot be played",
+                           file);
   }
   collector.Fill(&history);
   if (history.workload.jobs.empty()) {
@@ -224,11 +217,7 @@ absl::StatusOr<History> ReadHistory(std::string_view text, std::string_view file
 absl::StatusOr<Recorded> ReplayHistory(const History& history) {
   verify::FactLog facts;
   for (const EventLine& fact : history.facts) facts.Fold(fact);
-  verify::Replayer::Buried buried;
-  for (const EventLine& line : history.log) {
-    for (const std::string& service : line.buried) buried.emplace(service, line.offset);
-  }
-  verify::Replayer replayer(history.log.front().partition, facts, std::move(buried));
+  verify::Replayer replayer(history.log.front().partition, facts, {});
   Witness witness(Ids(history.workload));
   replayer.OnFact([&](const events::v1::JobFact& fact, Millis now) {
     if (const auto job = witness.Find(fact.job_id())) witness.Hear(*job, fact, now);

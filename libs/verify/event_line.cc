@@ -44,7 +44,7 @@ absl::StatusOr<EventLine> ParseEventLine(std::string_view text) {
   const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object() || !object.contains("append_ms") || !object.contains("envelope")) {
     return InvalidArgument(
-        "it is no JSON object with \"append_ms\" and \"envelope\", as `fluxqueue replay --dump` "
+        "it is no JSON object with \"append_ms\" and \"envelope\", as `fluxqueue events dump` "
         "writes them");
   }
   EventLine line;

@@ -90,14 +90,18 @@ void FactLog::Keep(const LogRecord& record, Partition* partition, Envelope messa
   if (hold_ == Hold::kTrails) return;
   Job& job = jobs_[fact.job_id()];
   job.pool = fact.pool();
-  job.facts.push_back({record.partition, record.offset, Bare(std::move(message))});
+  const uint64_t version = fact.version();
+  job.facts.push_back({record.partition, record.offset, version, Bare(std::move(message))});
 }
 
-std::optional<FactLog::Recorded> FactLog::Take(const std::string& job_id) {
+std::optional<FactLog::Recorded> FactLog::Take(const std::string& job_id, uint64_t version) {
   const auto job = jobs_.find(job_id);
-  if (job == jobs_.end() || job->second.facts.empty()) return std::nullopt;
-  Recorded fact = std::move(job->second.facts.front());
-  job->second.facts.pop_front();
+  if (job == jobs_.end()) return std::nullopt;
+  std::deque<Recorded>& facts = job->second.facts;
+  while (!facts.empty() && facts.front().version < version) facts.pop_front();
+  if (facts.empty()) return std::nullopt;
+  Recorded fact = std::move(facts.front());
+  facts.pop_front();
   return fact;
 }
 

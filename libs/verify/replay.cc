@@ -4,7 +4,8 @@
 #include <sstream>
 
 #include "libs/base/status_macros.h"
-#include "libs/model/log_time.h"
+#include "libs/model/rules.h"
+#include "libs/verify/row_tables.h"
 
 namespace fluxqueue::verify {
 namespace {
@@ -32,6 +33,10 @@ bool IsQueueDecision(const Envelope& message) {
 
 bool IsMatcherDecision(const Envelope& message) {
   return message.has_cycle_answered() || message.has_released() || message.has_inventory_changed();
+}
+
+bool IsBuried(const EventLine& line, std::string_view service) {
+  return std::find(line.buried.begin(), line.buried.end(), service) != line.buried.end();
 }
 
 std::vector<std::string> Lines(const std::string& text) {
@@ -71,17 +76,20 @@ struct Replayer::Pool {
 
   queue_core::QueueCore queue;
   matcher_core::MatcherCore matcher;
+  // Where they are kept.
+  QueueTables queue_tables;
+  MatcherTables matcher_tables;
   // Decided, and not seen in the log yet.
   std::deque<Expected> by_queue;
   std::deque<Expected> by_matcher;
   PoolReplay result;
 };
 
-Replayer::Replayer(int partition, FactLog& facts, Buried buried, graph::MakeEngine make_engine)
-    : partition_(partition),
-      facts_(facts),
-      buried_(std::move(buried)),
-      make_engine_(std::move(make_engine)) {}
+Replayer::Replayer(int partition,
+                   FactLog& facts,
+                   const Buried& buried,
+                   graph::MakeEngine make_engine)
+    : partition_(partition), facts_(facts), make_engine_(std::move(make_engine)), filter_(buried) {}
 Replayer::~Replayer() = default;
 
 Replayer::Pool& Replayer::At(const std::string& name) {
@@ -90,75 +98,103 @@ Replayer::Pool& Replayer::At(const std::string& name) {
   return *pool;
 }
 
+const queue_core::QueueCore* Replayer::Queue(const std::string& pool) const {
+  const auto found = pools_.find(pool);
+  return found == pools_.end() ? nullptr : &found->second->queue;
+}
+
+const matcher_core::MatcherCore* Replayer::Matcher(const std::string& pool) const {
+  const auto found = pools_.find(pool);
+  return found == pools_.end() ? nullptr : &found->second->matcher;
+}
+
+absl::Status Replayer::Restore(const replay::v1::Snapshot& snapshot) {
+  keeps_rows_ = true;
+  restored_ = true;
+  now_ = Millis(snapshot.time_ms());
+  next_offset_ = snapshot.next_offset();
+  Pool& pool = At(snapshot.pool());
+  pool.queue_tables = QueueTables(snapshot.queue());
+  pool.matcher_tables = MatcherTables(snapshot.matcher());
+  for (const auto& decision : snapshot.by_queue()) {
+    pool.by_queue.push_back({decision.kind(), decision.message()});
+  }
+  for (const auto& decision : snapshot.by_matcher()) {
+    pool.by_matcher.push_back({decision.kind(), decision.message()});
+  }
+  RETURN_IF_ERROR(pool.queue.Restore(pool.queue_tables.Rows()));
+  return pool.matcher.Restore(pool.matcher_tables.Rows());
+}
+
+replay::v1::Snapshot Replayer::Save(const std::string& name) const {
+  const Pool& pool = *pools_.at(name);
+  replay::v1::Snapshot snapshot;
+  snapshot.set_pool(name);
+  snapshot.set_partition(partition_);
+  snapshot.set_next_offset(next_offset_);
+  snapshot.set_time_ms(now_.count());
+  *snapshot.mutable_queue() = pool.queue_tables.Save();
+  *snapshot.mutable_matcher() = pool.matcher_tables.Save();
+  const auto add = [](const std::deque<Expected>& expected, auto* decisions) {
+    for (const Expected& one : expected) {
+      auto* decision = decisions->Add();
+      decision->set_kind(one.kind);
+      decision->set_message(one.bytes);
+    }
+  };
+  add(pool.by_queue, snapshot.mutable_by_queue());
+  add(pool.by_matcher, snapshot.mutable_by_matcher());
+  return snapshot;
+}
+
 absl::Status Replayer::Fold(const LogRecord& record) {
   ++records_;
-  if (buried_.contains({"", record.offset})) return absl::OkStatus();
-  Envelope message;
-  const bool decodes =
-      message.ParseFromArray(record.value.data(), static_cast<int>(record.value.size()));
-  const std::string& stream = decodes ? message.stream() : record.stream;
-  const uint64_t sequence = decodes ? message.sequence() : record.sequence;
-  if (stream.empty() || sequence == 0) return absl::OkStatus();
-  switch (filter_.Judge(stream, sequence)) {
-    case delivery::StreamFilter::Verdict::kDuplicate:
-      ++duplicates_;
-      return absl::OkStatus();
-    case delivery::StreamFilter::Verdict::kGap:
-      ++gaps_;
-      return absl::OkStatus();
-    case delivery::StreamFilter::Verdict::kTakeBehindGap:
-      ++gaps_;
-      break;
-    case delivery::StreamFilter::Verdict::kTake:
-      break;
-  }
-  filter_.Commit();
-  if (!decodes) return absl::OkStatus();
-  now_ = model::LogTime(now_, record.append_time, message);
-  if (message.event_case() == Envelope::EVENT_NOT_SET || message.pool().empty()) {
-    return absl::OkStatus();
-  }
-  if (taken_) taken_({partition_, record.offset, now_, BuriedBy(record.offset), message});
-  return FoldTaken(record, message);
+  const std::optional<EventLine> line = filter_.Take(record);
+  return line.has_value() ? FoldTaken(*line) : absl::OkStatus();
 }
 
 absl::Status Replayer::Fold(const EventLine& line) {
   ++records_;
-  now_ = std::max(now_, line.time);
-  return FoldTaken({line.partition, line.offset, line.time}, line.message);
+  return FoldTaken(line);
 }
 
-std::vector<std::string> Replayer::BuriedBy(int64_t offset) const {
-  std::vector<std::string> services;
-  for (const auto& [service, buried] : buried_) {
-    if (buried == offset) services.push_back(service);
+absl::Status Replayer::FoldTaken(const EventLine& line) {
+  const Envelope& message = line.message;
+  if (message.pool_configured().rules() > model::kLatestRules) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      "from partition {} offset {} on pool {} goes by rules {}, and this program "
+                      "knows those up to {}: replay it with a newer release",
+                      line.partition,
+                      line.offset,
+                      message.pool(),
+                      message.pool_configured().rules(),
+                      model::kLatestRules);
   }
-  return services;
-}
-
-absl::Status Replayer::FoldTaken(const LogRecord& record, const Envelope& message) {
+  now_ = std::max(now_, line.time);
+  next_offset_ = line.offset + 1;
   Pool& pool = At(message.pool());
   ++pool.result.records;
-  if (IsQueueDecision(message)) CompareDecision(pool, pool.by_queue, record, message);
-  if (IsMatcherDecision(message)) CompareDecision(pool, pool.by_matcher, record, message);
-  RETURN_IF_ERROR(RunQueue(pool, record, message));
-  return RunMatcher(pool, record, message);
+  if (IsQueueDecision(message)) CompareDecision(pool, pool.by_queue, line);
+  if (IsMatcherDecision(message)) CompareDecision(pool, pool.by_matcher, line);
+  RETURN_IF_ERROR(RunQueue(pool, line));
+  return RunMatcher(pool, line);
 }
 
-absl::Status Replayer::RunQueue(Pool& pool, const LogRecord& record, const Envelope& message) {
-  if (!queue_core::QueueCore::Reads(message.event_case())) return absl::OkStatus();
-  if (buried_.contains({"queue", record.offset})) {
+absl::Status Replayer::RunQueue(Pool& pool, const EventLine& line) {
+  if (!queue_core::QueueCore::Reads(line.message.event_case())) return absl::OkStatus();
+  if (IsBuried(line, "queue")) {
     ++pool.result.skipped;
     return absl::OkStatus();
   }
   queue_core::Outputs said;
-  const absl::Status status = pool.queue.Handle(message, now_, &said);
+  const absl::Status status = pool.queue.Handle(line.message, now_, &said);
+  if (keeps_rows_) pool.queue_tables.Write(pool.queue.TakeChanges());
   pool.queue.Commit();
   if (IsPoison(status)) {
     ++pool.result.skipped;
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(Annotate(status, fmt::format("queue's core at offset {}", record.offset)));
+  RETURN_IF_ERROR(Annotate(status, fmt::format("queue's core at offset {}", line.offset)));
   for (Envelope& out : said.pool) {
     std::string kind = TypeOf(out);
     pool.by_queue.push_back({std::move(kind), Bare(std::move(out))});
@@ -170,19 +206,20 @@ absl::Status Replayer::RunQueue(Pool& pool, const LogRecord& record, const Envel
   return absl::OkStatus();
 }
 
-absl::Status Replayer::RunMatcher(Pool& pool, const LogRecord& record, const Envelope& message) {
-  if (buried_.contains({"matcher", record.offset})) {
+absl::Status Replayer::RunMatcher(Pool& pool, const EventLine& line) {
+  if (IsBuried(line, "matcher")) {
     ++pool.result.skipped;
     return absl::OkStatus();
   }
   std::vector<Envelope> said;
-  const absl::Status status = pool.matcher.Handle(message, now_, &said);
+  const absl::Status status = pool.matcher.Handle(line.message, now_, &said);
+  if (keeps_rows_) pool.matcher_tables.Write(pool.matcher.TakeChanges());
   pool.matcher.Commit();
   if (IsPoison(status)) {
     ++pool.result.skipped;
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(Annotate(status, fmt::format("matcher's core at offset {}", record.offset)));
+  RETURN_IF_ERROR(Annotate(status, fmt::format("matcher's core at offset {}", line.offset)));
   for (Envelope& out : said) {
     std::string kind = TypeOf(out);
     pool.by_matcher.push_back({std::move(kind), Bare(std::move(out))});
@@ -200,20 +237,17 @@ void Replayer::Count(Pool& pool, const std::string& kind, bool identical, Differ
   }
 }
 
-void Replayer::CompareDecision(Pool& pool,
-                               std::deque<Expected>& expected,
-                               const LogRecord& record,
-                               const Envelope& message) {
-  const std::string kind = TypeOf(message);
-  const std::string recorded = Bare(message);
+void Replayer::CompareDecision(Pool& pool, std::deque<Expected>& expected, const EventLine& line) {
+  const std::string kind = TypeOf(line.message);
+  const std::string recorded = Bare(line.message);
   const bool any = !expected.empty();
   const bool identical = any && expected.front().bytes == recorded;
   Difference difference;
   if (!identical) {
     difference = {fmt::format("{} at partition {} offset {}{}",
                               kind,
-                              record.partition,
-                              record.offset,
+                              line.partition,
+                              line.offset,
                               any ? "" : ": nothing before it in the log asks for it"),
                   Text(recorded),
                   any ? Text(expected.front().bytes) : ""};
@@ -224,7 +258,8 @@ void Replayer::CompareDecision(Pool& pool,
 
 void Replayer::CompareFact(Pool& pool, const Envelope& message) {
   const std::string& id = message.job_fact().job_id();
-  const std::optional<FactLog::Recorded> recorded = facts_.Take(id);
+  const std::optional<FactLog::Recorded> recorded =
+      facts_.Take(id, restored_ ? message.job_fact().version() : 0);
   const std::string kind = TypeOf(message);
   if (!recorded.has_value()) {
     ++pool.result.total.in_flight;
@@ -246,9 +281,11 @@ void Replayer::CompareFact(Pool& pool, const Envelope& message) {
   Count(pool, kind, identical, std::move(difference));
 }
 
-std::vector<PoolReplay> Replayer::Finish() {
+std::vector<PoolReplay> Replayer::Finish(bool whole) {
   std::set<std::string> names;
-  for (const auto& [name, pool] : pools_) names.insert(name);
+  if (whole) {
+    for (const auto& [name, pool] : pools_) names.insert(name);
+  }
   for (const auto& [id, recorded] : facts_.Left(names)) {
     Envelope message;
     message.ParseFromString(recorded.bytes);

@@ -8,14 +8,16 @@
 //
 // compared with those that follow in the log, and facts with those of the jobs topic.
 //
-// The same rules as in the delivery loop (libs/delivery/partition_loop.cc) decide what is folded:
-// duplicates and what stands behind a gap are dropped by stream and sequence, a poison status and
-// what does not decode is skipped, `now` is the greatest append time of the partition so far. Ticks
-// are inputs: when one was said is the queue's clock's word.
+// What is folded is decided as in the delivery loop (log_filter.h); a poison status is skipped.
+// Ticks are inputs: when one was said is the queue's clock's word.
 //
 // A decision follows its cause in the log. So what the cores have decided and the log does not have
 // (yet) is "in flight"; what the log has and the cores have not decided is a difference. Facts have
 // to be read before the log, so that every one of them has its cause in it.
+//
+// A pool as it stands between two records can be saved, and the replay go on from there: with the
+// same decisions as from the beginning, as a core that is restored from rows equals the one that
+// wrote them.
 //
 // Pure: no clock, socket or database. Thread-compatible.
 #pragma once
@@ -33,28 +35,18 @@
 #include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
+#include "fluxqueue/replay/v1/snapshot.pb.h"
 
 #include "libs/base/clock.h"
 #include "libs/delivery/stream_filter.h"
 #include "libs/matcher_core/matcher_core.h"
 #include "libs/queue_core/queue_core.h"
 #include "libs/verify/event_line.h"
+#include "libs/verify/log_filter.h"
 
 #include "absl/status/status.h"
 
 namespace fluxqueue::verify {
-
-// A record as it was read; `value` needs to live during the call only.
-struct LogRecord {
-  int partition = 0;
-  int64_t offset = 0;
-  Millis append_time{0};
-  std::string_view value{};
-  // Its place in its stream as its headers name it, for a value that does not decode: whoever read
-  // it passed it by. Empty: they name none.
-  std::string stream{};
-  uint64_t sequence = 0;
-};
 
 // A message without what belongs to its transport.
 std::string Bare(events::v1::Envelope message);
@@ -66,6 +58,7 @@ class FactLog {
   struct Recorded {
     int partition;
     int64_t offset;
+    uint64_t version = 0;
     std::string bytes{};  // Bare
   };
   struct Trail {
@@ -97,8 +90,8 @@ class FactLog {
   // What cannot be read as a fact, in words.
   const std::vector<std::string>& unreadable() const { return unreadable_; }
 
-  // The next fact of the job that was not taken yet.
-  std::optional<Recorded> Take(const std::string& job_id);
+  // The next fact of the job that was not taken yet, past those of versions before `version`.
+  std::optional<Recorded> Take(const std::string& job_id, uint64_t version = 0);
   // Facts of these pools that were not taken.
   std::vector<std::pair<std::string, Recorded>> Left(const std::set<std::string>& pools) const;
 
@@ -161,37 +154,47 @@ struct PoolReplay {
 
 class Replayer {
  public:
-  // (service, offset) of the partition's records that a service has put into the dead letter: it
-  // has not folded them, even where a core would. The service is empty where the message is not of
-  // whom it says: no service has even judged its place in the stream.
-  using Buried = std::set<std::pair<std::string, int64_t>>;
+  using Buried = LogFilter::Buried;
 
   // Takes the facts of its pools out of `facts`, which must outlive it. `make_engine`: where the
   // matchers' engines come from.
   Replayer(int partition,
            FactLog& facts,
-           Buried buried,
+           const Buried& buried,
            graph::MakeEngine make_engine = graph::MakeNativeOnly);
   ~Replayer();
 
-  // In the order of the log. Anything but OK: a core is broken (Internal, DataLoss).
+  // Before the first record. The replay can be saved.
+  void KeepRows() { keeps_rows_ = true; }
+  // Before the first record, which is the snapshot's next one then. It can be saved again. Facts of
+  // versions that were decided before are passed over. DataLoss: the snapshot contradicts itself.
+  absl::Status Restore(const replay::v1::Snapshot& snapshot);
+
+  // In the order of the log. FailedPrecondition: it was decided by rules that are not known here.
+  // Anything else but OK: a core is broken (Internal, DataLoss).
   absl::Status Fold(const LogRecord& record);
-  // The same with a record that was taken once and kept. Who has buried it stands in `buried`.
+  // The same with a record that was taken once and kept.
   absl::Status Fold(const EventLine& line);
 
-  // Called with each record that is taken, before it is folded, and with each fact when the queue's
-  // core decides it.
-  void OnTaken(std::function<void(const EventLine&)> taken) { taken_ = std::move(taken); }
+  // Called with each fact when the queue's core decides it.
   void OnFact(std::function<void(const events::v1::JobFact&, Millis)> decided) {
     decided_ = std::move(decided);
   }
-  // After the last record: one entry for each pool of the partition, by name.
-  std::vector<PoolReplay> Finish();
+
+  // A pool as it stands behind what was folded; null: nothing of it was. Valid until the next Fold.
+  const queue_core::QueueCore* Queue(const std::string& pool) const;
+  const matcher_core::MatcherCore* Matcher(const std::string& pool) const;
+  // REQUIRES: something of it was folded, and rows are kept.
+  replay::v1::Snapshot Save(const std::string& pool) const;
+
+  // After the last record: one entry for each pool of the partition, by name. `whole`: all that the
+  // facts come from was folded, so that those which are left are differences.
+  std::vector<PoolReplay> Finish(bool whole = true);
 
   // Nothing was folded yet.
   bool empty() const { return records_ == 0; }
-  uint64_t duplicates() const { return duplicates_; }
-  uint64_t gaps() const { return gaps_; }
+  uint64_t duplicates() const { return filter_.duplicates(); }
+  uint64_t gaps() const { return filter_.gaps(); }
 
  private:
   struct Pool;
@@ -200,30 +203,25 @@ class Replayer {
     std::string bytes{};
   };
 
-  absl::Status FoldTaken(const LogRecord& record, const events::v1::Envelope& message);
-  std::vector<std::string> BuriedBy(int64_t offset) const;
+  absl::Status FoldTaken(const EventLine& line);
   Pool& At(const std::string& name);
-  absl::Status RunQueue(Pool& pool, const LogRecord& record, const events::v1::Envelope& message);
-  absl::Status RunMatcher(Pool& pool, const LogRecord& record, const events::v1::Envelope& message);
-  static void CompareDecision(Pool& pool,
-                              std::deque<Expected>& expected,
-                              const LogRecord& record,
-                              const events::v1::Envelope& message);
+  absl::Status RunQueue(Pool& pool, const EventLine& line);
+  absl::Status RunMatcher(Pool& pool, const EventLine& line);
+  static void CompareDecision(Pool& pool, std::deque<Expected>& expected, const EventLine& line);
   void CompareFact(Pool& pool, const events::v1::Envelope& message);
   static void Count(Pool& pool, const std::string& kind, bool identical, Difference difference);
 
   const int partition_;
   FactLog& facts_;
-  const Buried buried_;
   const graph::MakeEngine make_engine_;
-  std::function<void(const EventLine&)> taken_;
   std::function<void(const events::v1::JobFact&, Millis)> decided_;
-  delivery::StreamFilter filter_{{}, false};
+  LogFilter filter_;
+  bool keeps_rows_ = false;
+  bool restored_ = false;
   Millis now_{0};
+  int64_t next_offset_ = 0;
   std::map<std::string, std::unique_ptr<Pool>> pools_;
   uint64_t records_ = 0;
-  uint64_t duplicates_ = 0;
-  uint64_t gaps_ = 0;
 };
 
 }  // namespace fluxqueue::verify

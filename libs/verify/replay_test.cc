@@ -116,13 +116,13 @@ struct Result {
   uint64_t duplicates = 0;
 };
 
-Result Replayed(const System& system, Replayer::Buried buried = {}) {
+Result Replayed(const System& system, const Replayer::Buried& buried = {}) {
   Result result;
   result.facts.BeginPartition(0, false);
   for (size_t i = 0; i < system.facts.size(); ++i) {
     result.facts.Fold({0, static_cast<int64_t>(i), system.facts[i].time, system.facts[i].value});
   }
-  Replayer replayer(kPartition, result.facts, std::move(buried));
+  Replayer replayer(kPartition, result.facts, buried);
   for (size_t i = 0; i < system.log.size(); ++i) {
     const absl::Status status = replayer.Fold(
         {kPartition, static_cast<int64_t>(i), system.log[i].time, system.log[i].value});

@@ -119,8 +119,8 @@ class SystemTest : public ::testing::Test {
 
   // The log that the tests so far have written, played again by the simulator.
   void ExpectSimulatorAgrees() {
-    const std::string log = system_->folder() + "/log.jsonl";
-    const auto dumped = system_->Fluxqueue({"replay", "--pool", "default", "--dump", log});
+    const std::string log = system_->folder() + "/log.gz";
+    const auto dumped = system_->Fluxqueue({"events", "dump", "default", log});
     ASSERT_TRUE(dumped.ok()) << Message(dumped.status());
     ASSERT_EQ(dumped->exit_code, 0) << dumped->output;
     const auto simulated = system_->Fluxqueue({"simulate", "--format", "events", "--jobs", log});

@@ -43,7 +43,7 @@ TEST(ClusterExecTest, PassesOnTheCommandAndWhatIsKnownHereOnly) {
 
 TEST(ClusterExecTest, AFileIsWrittenHere) {
   EXPECT_THAT(
-      KubectlArguments({}, {"replay", "--dump", "log.jsonl"}, {.width = 80, .file = "log.jsonl"}),
+      KubectlArguments({}, {"events", "dump", "gpu", "log.gz"}, {.width = 80, .file = "log.gz"}),
       ElementsAre("kubectl",
                   "--namespace=fluxqueue-system",
                   "exec",
@@ -53,14 +53,15 @@ TEST(ClusterExecTest, AFileIsWrittenHere) {
                   "--colour=never",
                   "--width=80",
                   "--utc-offset=0",
-                  "replay",
-                  "--dump",
+                  "events",
+                  "dump",
+                  "gpu",
                   "-"));
 }
 
 TEST(ClusterExecTest, AFileWithoutANameIsWrittenHereToo) {
   EXPECT_EQ(KubectlArguments({}, {"support-bundle"}, {.file = "bundle.tar.gz"}).back(), "-");
-  EXPECT_EQ(KubectlArguments({}, {"replay", "--dump=log"}, {.file = "log"}).back(), "--dump=-");
+  EXPECT_EQ(KubectlArguments({}, {"replay", "--save=log"}, {.file = "log"}).back(), "--save=-");
 }
 
 TEST(ClusterExecTest, SaysWhatIsMissing) {

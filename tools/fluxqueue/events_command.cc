@@ -10,6 +10,7 @@
 #include "libs/kafka/topics.h"
 
 #include "tools/fluxqueue/commands.h"
+#include "tools/fluxqueue/events_dump.h"
 #include "tools/fluxqueue/job_call.h"
 #include "tools/fluxqueue/log_events.h"
 #include "tools/fluxqueue/log_reader.h"
@@ -120,13 +121,16 @@ void RegisterEvents(CLI::App& app, Context& context) {
   sub->footer(
       "In the order in which they were appended: time, service, type, and what is said. Lines "
       "are cut at the\n"
-      "terminal's width; -o wide cuts nothing. With -o json a line is a whole event, as `replay "
-      "--dump` writes it.\n\n"
+      "terminal's width; -o wide cuts nothing. With -o json a line is a whole event, as `events "
+      "dump` writes it.\n\n"
       "Examples:\n"
       "  fluxqueue events team/train\n"
       "  fluxqueue events --follow --type job_fact --type bind_failed\n"
-      "  fluxqueue events --pool gpu --since 10m -o json");
-  sub->callback([&context, options] {
+      "  fluxqueue events --pool gpu --since 10m -o json\n"
+      "  fluxqueue events dump gpu log.gz");
+  AddEventsDump(sub, context);
+  sub->callback([&context, options, sub] {
+    if (!sub->get_subcommands().empty()) return;  // theirs is the command
     context.command = [&context, options] { return Run(context, *options); };
   });
 }

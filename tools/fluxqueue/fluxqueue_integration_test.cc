@@ -184,11 +184,18 @@ TEST_F(CliTest, AHealthySystemIsFoundHealthy) {
   EXPECT_EQ(counts["decisions"], counts["identical"]);
   EXPECT_EQ(counts["inFlight"], 0);
   // The log, kept, gives the same decisions without the system.
-  const std::string dump = stack->config() + ".jsonl";
-  EXPECT_EQ(stack->Run(fmt::format("replay --pool main --dump {}", dump)).status, 0);
-  const Result kept = stack->Run(fmt::format("simulate --format events --jobs {} -o json", dump));
+  const std::string dump = stack->config() + ".log.gz";
+  const Result dumped = stack->Run("events dump main " + dump);
+  EXPECT_EQ(dumped.status, 0) << dumped.output;
+  EXPECT_THAT(dumped.output, HasSubstr("records of pool main\n"));
+  const Result kept = stack->Call(fmt::format("replay --file {} -o json", dump));
   EXPECT_EQ(kept.status, 0) << kept.output;
-  EXPECT_EQ(json::parse(kept.output)["replay"]["identical"], counts["identical"]);
+  EXPECT_EQ(json::parse(kept.output)["identical"], counts["identical"]);
+  const Result played = stack->Run(fmt::format("simulate --format events --jobs {} -o json", dump));
+  EXPECT_EQ(played.status, 0) << played.output;
+  EXPECT_EQ(json::parse(played.output)["replay"]["identical"], counts["identical"]);
+  EXPECT_EQ(stack->Run(fmt::format("events dump main {} --to 2020-01", dump)).status, 0);
+  EXPECT_THAT(stack->Call("replay --file " + dump).output, HasSubstr("has no record"));
   EXPECT_THAT(stack->Run("replay --pool other").output, HasSubstr("there are: main"));
   const Result verify = stack->Run("verify");
   EXPECT_EQ(verify.status, 0) << verify.output;

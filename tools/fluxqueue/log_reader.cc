@@ -100,8 +100,8 @@ absl::StatusOr<verify::FactLog> LogReader::ReadFacts(verify::FactLog::Hold hold,
   return facts;
 }
 
-absl::StatusOr<verify::Replayer::Buried> LogReader::ReadBuried(int partition) const {
-  verify::Replayer::Buried buried;
+absl::StatusOr<verify::LogFilter::Buried> LogReader::ReadBuried(int partition) const {
+  verify::LogFilter::Buried buried;
   const std::string wanted = fmt::format("{}", partition);
   const auto marks =
       kafka::ReadPartition(brokers_, names_.dead_letter, 0, 0, [&](const kafka::Message& letter) {
@@ -117,19 +117,19 @@ absl::StatusOr<verify::Replayer::Buried> LogReader::ReadBuried(int partition) co
   return buried;
 }
 
-LogReader::LogReader(kafka::Brokers brokers, const std::string& library)
-    : brokers_(std::move(brokers)) {
+graph::MakeEngine EnginesOf(const std::string& library) {
   fluxion::EngineOptions engines;
   engines.library = library;
-  make_engine_ = fluxion::MakeDecidingEngines(std::move(engines));
+  return fluxion::MakeDecidingEngines(std::move(engines));
 }
 
+LogReader::LogReader(kafka::Brokers brokers, const std::string& library)
+    : brokers_(std::move(brokers)), make_engine_(EnginesOf(library)) {}
+
 absl::StatusOr<std::vector<verify::PoolReplay>> LogReader::Replay(int partition,
-                                                                  verify::FactLog& facts,
-                                                                  const Taken& taken) const {
-  ASSIGN_OR_RETURN(verify::Replayer::Buried buried, ReadBuried(partition));
-  verify::Replayer replayer(partition, facts, std::move(buried), make_engine_);
-  replayer.OnTaken(taken);
+                                                                  verify::FactLog& facts) const {
+  ASSIGN_OR_RETURN(const verify::LogFilter::Buried buried, ReadBuried(partition));
+  verify::Replayer replayer(partition, facts, buried, make_engine_);
   ASSIGN_OR_RETURN(
       const kafka::Watermarks marks,
       kafka::ReadPartition(
@@ -141,6 +141,26 @@ absl::StatusOr<std::vector<verify::PoolReplay>> LogReader::Replay(int partition,
           }));
   if (marks.low > 0) return NotWhole(partition, "retention has cut it");
   return replayer.Finish();
+}
+
+absl::StatusOr<bool> LogReader::IsCut(int partition) const {
+  ASSIGN_OR_RETURN(const auto admin, kafka::Admin::Create(brokers_));
+  ASSIGN_OR_RETURN(const kafka::Watermarks marks, admin->QueryWatermarks(names_.pool, partition));
+  return marks.low > 0;
+}
+
+absl::Status LogReader::ReadLog(int partition, bool cut, const Each& each) const {
+  ASSIGN_OR_RETURN(const verify::LogFilter::Buried buried, ReadBuried(partition));
+  verify::LogFilter filter(buried, cut);
+  return kafka::ReadPartition(brokers_,
+                              names_.pool,
+                              partition,
+                              0,
+                              [&](const kafka::Message& message) -> absl::Status {
+                                const auto line = filter.Take(View(message));
+                                return line.has_value() ? each(*line) : absl::OkStatus();
+                              })
+      .status();
 }
 
 absl::StatusOr<std::map<std::string, int>> ReadPools(postgres::Connection& connection,
@@ -164,14 +184,8 @@ absl::StatusOr<std::map<std::string, int>> ReadPools(postgres::Connection& conne
                     names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
 }
 
-absl::StatusOr<std::vector<verify::PoolReplay>> ReplayPools(postgres::Connection& connection,
-                                                            const LogReader& reader,
-                                                            const std::map<std::string, int>& pools,
-                                                            verify::FactLog& facts,
-                                                            const LogReader::Taken& taken) {
-  std::set<int> partitions;
-  for (const auto& [pool, partition] : pools) partitions.insert(partition);
-  RETURN_IF_ERROR(connection.Query([&](pqxx::transaction_base& tx) -> absl::Status {
+absl::Status CheckReadWhole(postgres::Connection& connection, const std::set<int>& partitions) {
+  return connection.Query([&](pqxx::transaction_base& tx) -> absl::Status {
     for (const pqxx::row& row : postgres::Exec(tx, kTruncated)) {
       const int partition = row[1].as<int>();
       if (!partitions.contains(partition)) continue;
@@ -180,11 +194,19 @@ absl::StatusOr<std::vector<verify::PoolReplay>> ReplayPools(postgres::Connection
                                   row[0].as<std::string>()));
     }
     return absl::OkStatus();
-  }));
+  });
+}
+
+absl::StatusOr<std::vector<verify::PoolReplay>> ReplayPools(postgres::Connection& connection,
+                                                            const LogReader& reader,
+                                                            const std::map<std::string, int>& pools,
+                                                            verify::FactLog& facts) {
+  std::set<int> partitions;
+  for (const auto& [pool, partition] : pools) partitions.insert(partition);
+  RETURN_IF_ERROR(CheckReadWhole(connection, partitions));
   std::vector<verify::PoolReplay> results;
   for (const int partition : partitions) {
-    ASSIGN_OR_RETURN(std::vector<verify::PoolReplay> replayed,
-                     reader.Replay(partition, facts, taken));
+    ASSIGN_OR_RETURN(std::vector<verify::PoolReplay> replayed, reader.Replay(partition, facts));
     for (verify::PoolReplay& pool : replayed) {
       if (pools.contains(pool.pool)) results.push_back(std::move(pool));
     }

@@ -11,6 +11,7 @@
 #include "libs/kafka/client.h"
 #include "libs/kafka/topics.h"
 #include "libs/postgres/connection.h"
+#include "libs/verify/log_filter.h"
 #include "libs/verify/replay.h"
 #include "libs/verify/snapshot.h"
 
@@ -19,12 +20,15 @@
 
 namespace fluxqueue::cli {
 
+// `library`: Fluxion's, for pools with that engine; empty: there is none.
+graph::MakeEngine EnginesOf(const std::string& library);
+
 class LogReader {
  public:
-  // `library`: Fluxion's, for pools with that engine; empty: there is none.
+  // `library`: as EnginesOf.
   LogReader(kafka::Brokers brokers, const std::string& library);
 
-  // Called with each record that is read and taken.
+  // Called with each fact that is read and taken.
   using Taken = std::function<void(const verify::EventLine&)>;
 
   // The jobs topic. `lost`: partitions of which something is missing (ReadFactsLost). `cut`: the
@@ -37,11 +41,17 @@ class LogReader {
   // A partition of the pool topic through the cores. FailedPrecondition when the log does not begin
   // at its beginning (any more). `facts` has to be read before, and held.
   absl::StatusOr<std::vector<verify::PoolReplay>> Replay(int partition,
-                                                         verify::FactLog& facts,
-                                                         const Taken& taken = nullptr) const;
+                                                         verify::FactLog& facts) const;
+
+  // Whether the beginning of a partition of the pool topic is no longer kept.
+  absl::StatusOr<bool> IsCut(int partition) const;
+  using Each = std::function<absl::Status(const verify::EventLine&)>;
+  // What its services have taken of it, in its order. Stops at the first status of `each` that is
+  // not OK, and returns it.
+  absl::Status ReadLog(int partition, bool cut, const Each& each) const;
 
  private:
-  absl::StatusOr<verify::Replayer::Buried> ReadBuried(int partition) const;
+  absl::StatusOr<verify::LogFilter::Buried> ReadBuried(int partition) const;
 
   const kafka::Brokers brokers_;
   graph::MakeEngine make_engine_;
@@ -57,14 +67,15 @@ absl::StatusOr<std::set<int>> ReadFactsLost(postgres::Connection& connection);
 absl::StatusOr<std::map<std::string, int>> ReadPools(postgres::Connection& connection,
                                                      const std::string& pool);
 
+// FailedPrecondition when queue or matcher have not read one of these logs from its beginning.
+absl::Status CheckReadWhole(postgres::Connection& connection, const std::set<int>& partitions);
+
 // Replays the pools' partitions. FailedPrecondition when queue or matcher have not read a log from
 // its beginning.
-absl::StatusOr<std::vector<verify::PoolReplay>> ReplayPools(
-    postgres::Connection& connection,
-    const LogReader& reader,
-    const std::map<std::string, int>& pools,
-    verify::FactLog& facts,
-    const LogReader::Taken& taken = nullptr);
+absl::StatusOr<std::vector<verify::PoolReplay>> ReplayPools(postgres::Connection& connection,
+                                                            const LogReader& reader,
+                                                            const std::map<std::string, int>& pools,
+                                                            verify::FactLog& facts);
 
 // The topic's part of a snapshot.
 void AddTopic(const verify::FactLog& facts, bool cut, verify::Snapshot* snapshot);

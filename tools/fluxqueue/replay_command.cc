@@ -1,6 +1,7 @@
-#include <fstream>
-#include <map>
 #include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -8,7 +9,9 @@
 #include "libs/base/status_macros.h"
 
 #include "tools/fluxqueue/commands.h"
+#include "tools/fluxqueue/event_source.h"
 #include "tools/fluxqueue/log_reader.h"
+#include "tools/fluxqueue/pool_replay.h"
 #include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
 
@@ -16,46 +19,13 @@ namespace fluxqueue::cli {
 namespace {
 
 using nlohmann::json;
-using verify::PoolReplay;
 using verify::Tally;
-
-constexpr std::string_view kStandardOutput = "-";
 
 struct Options {
   std::string pool;
   std::string library;
-  std::string dump;
+  std::string file;
   bool verbose = false;
-};
-
-// Writes what stands in the logs of some pools as lines.
-class Dump {
- public:
-  Dump(const std::string& path, const std::map<std::string, int>& pools)
-      : path_(path), pools_(pools) {
-    if (path_.empty()) return;
-    file_.open(path_ == kStandardOutput ? "/dev/stdout" : path_,
-               std::ios::binary | std::ios::trunc);
-  }
-
-  // Empty: there is nothing to write to.
-  LogReader::Taken Taken() {
-    if (path_.empty()) return nullptr;
-    return [this](const verify::EventLine& line) {
-      if (pools_.contains(line.message.pool())) file_ << verify::FormatEventLine(line);
-    };
-  }
-  absl::Status Close() {
-    if (path_.empty()) return absl::OkStatus();
-    file_.close();
-    if (!file_) return InvalidArgument("{}: cannot be written", path_);
-    return absl::OkStatus();
-  }
-
- private:
-  const std::string path_;
-  const std::map<std::string, int>& pools_;
-  std::ofstream file_;
 };
 
 json ToJson(const Tally& tally) {
@@ -64,7 +34,7 @@ json ToJson(const Tally& tally) {
           {"inFlight", tally.in_flight}};
 }
 
-json ToJson(const PoolReplay& pool) {
+json ToJson(const verify::PoolReplay& pool) {
   json object = ToJson(pool.total);
   object["pool"] = pool.pool;
   object["records"] = pool.records;
@@ -80,9 +50,9 @@ json ToJson(const PoolReplay& pool) {
   return object;
 }
 
-Tally Sum(const std::vector<PoolReplay>& pools) {
+Tally Sum(const std::vector<verify::PoolReplay>& pools) {
   Tally sum;
-  for (const PoolReplay& pool : pools) {
+  for (const verify::PoolReplay& pool : pools) {
     sum.decisions += pool.total.decisions;
     sum.identical += pool.total.identical;
     sum.in_flight += pool.total.in_flight;
@@ -90,9 +60,9 @@ Tally Sum(const std::vector<PoolReplay>& pools) {
   return sum;
 }
 
-void PrintKinds(std::FILE* report, const std::vector<PoolReplay>& pools, bool colour) {
+void PrintKinds(const std::vector<verify::PoolReplay>& pools, bool colour) {
   Table table({"POOL", "KIND", "DECISIONS", "IDENTICAL", "IN FLIGHT"});
-  for (const PoolReplay& pool : pools) {
+  for (const verify::PoolReplay& pool : pools) {
     for (const auto& [kind, tally] : pool.kinds) {
       table.Add({pool.pool,
                  kind,
@@ -101,44 +71,52 @@ void PrintKinds(std::FILE* report, const std::vector<PoolReplay>& pools, bool co
                  Thousands(tally.in_flight)});
     }
   }
-  fmt::print(report, "{}", table.Render(colour));
+  fmt::print("{}", table.Render(colour));
 }
 
 // One side only for what the other does not have.
-void PrintDifference(std::FILE* report, const verify::Difference& difference) {
-  fmt::print(report,
-             "\nthe first difference ('-' recorded, '+' replayed): {}",
+void PrintDifference(const verify::Difference& difference) {
+  fmt::print("\nthe first difference ('-' recorded, '+' replayed): {}",
              verify::DiffText(difference));
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
-  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig(options.dump));
+absl::StatusOr<std::vector<verify::PoolReplay>> CompareFile(const Options& options) {
+  const std::unique_ptr<EventSource> source = EventsOfFile(options.file);
+  PoolReplay replay(*source, {.library = options.library, .compares_facts = true});
+  RETURN_IF_ERROR(replay.Run());
+  return std::vector<verify::PoolReplay>{replay.Result()};
+}
+
+absl::StatusOr<std::vector<verify::PoolReplay>> CompareLogs(const Context& context,
+                                                            const Options& options) {
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
   postgres::Connection connection(PostgresOptions(config.dsn));
   const LogReader reader(config.brokers, options.library);
   ASSIGN_OR_RETURN(const auto partitions, ReadPools(connection, options.pool));
   bool cut = false;
-  Dump dump(options.dump, partitions);
   ASSIGN_OR_RETURN(const std::set<int> lost, ReadFactsLost(connection));
   ASSIGN_OR_RETURN(verify::FactLog facts,
-                   reader.ReadFacts(verify::FactLog::Hold::kFacts, lost, &cut, dump.Taken()));
-  ASSIGN_OR_RETURN(const std::vector<PoolReplay> pools,
-                   ReplayPools(connection, reader, partitions, facts, dump.Taken()));
-  RETURN_IF_ERROR(dump.Close());
+                   reader.ReadFacts(verify::FactLog::Hold::kFacts, lost, &cut));
+  return ReplayPools(connection, reader, partitions, facts);
+}
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  ASSIGN_OR_RETURN(const std::vector<verify::PoolReplay> pools,
+                   options.file.empty() ? CompareLogs(context, options) : CompareFile(options));
   const Tally sum = Sum(pools);
-  std::FILE* const report = options.dump == kStandardOutput ? stderr : stdout;
   if (context.structured()) {
     json result = ToJson(sum);
     result["pools"] = json::array();
-    for (const PoolReplay& pool : pools) result["pools"].push_back(ToJson(pool));
-    fmt::print(report, "{}", context.Structured(result));
+    for (const verify::PoolReplay& pool : pools) result["pools"].push_back(ToJson(pool));
+    fmt::print("{}", context.Structured(result));
     return sum.different() == 0 ? 0 : 1;
   }
-  if (options.verbose) PrintKinds(report, pools, context.colour);
-  fmt::print(report, "{} decisions, {} identical", sum.decisions, sum.identical);
-  if (sum.in_flight > 0) fmt::print(report, " ({} in flight)", sum.in_flight);
-  fmt::print(report, "\n");
-  for (const PoolReplay& pool : pools) {
-    if (!pool.differences.empty()) PrintDifference(report, pool.differences.front());
+  if (options.verbose) PrintKinds(pools, context.colour);
+  fmt::print("{} decisions, {} identical", sum.decisions, sum.identical);
+  if (sum.in_flight > 0) fmt::print(" ({} in flight)", sum.in_flight);
+  fmt::print("\n");
+  for (const verify::PoolReplay& pool : pools) {
+    if (!pool.differences.empty()) PrintDifference(pool.differences.front());
   }
   return sum.different() == 0 ? 0 : 1;
 }
@@ -151,20 +129,21 @@ void RegisterReplay(CLI::App& app, Context& context) {
                                      "decision with the recorded one");
   auto options = std::make_shared<Options>();
   sub->group("Operation");
-  sub->add_option("--pool", options->pool, "Only this pool")->type_name("POOL");
+  CLI::Option* pool = sub->add_option("--pool", options->pool, "Only this pool")->type_name("POOL");
+  sub->add_option("--file",
+                  options->file,
+                  "A log that `events dump` has written, in place of the "
+                  "system's; needs no system")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile)
+      ->excludes(pool);
   AddLibraryOption(sub, &options->library);
-  sub->add_option("--dump",
-                  options->dump,
-                  "Write the logs to it, a line of JSON for each record: what `simulate --format "
-                  "events` reads, one pool at a time; -: standard output")
-      ->type_name("FILE");
   sub->add_flag("-v,--verbose", options->verbose, "Count by kind of decision");
   sub->footer(
       "Exit status 1 when a decision differs; the first one is shown.\n\n"
       "Examples:\n"
       "  fluxqueue replay -v\n"
-      "  fluxqueue replay --pool default --dump log.jsonl && fluxqueue simulate --format events "
-      "--jobs log.jsonl");
+      "  fluxqueue events dump default log.gz && fluxqueue replay --file log.gz");
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(context, *options); };
   });

@@ -320,7 +320,7 @@ void AddInput(CLI::App* sub, Options* options) {
          "--format",
          options->format,
          "swf: Standard Workload Format; openb: Alibaba's pod list (CSV); events: a pool's log, "
-         "as `fluxqueue replay --dump` writes it")
+         "as `fluxqueue events dump` writes it")
       ->check(CLI::IsMember({"swf", "openb", "events"}))
       ->capture_default_str();
   sub->add_option("--processors",
@@ -427,8 +427,8 @@ constexpr const char* kAbout =
     "    --strategy fcfs,easy --html nasa.html\n"
     "  fluxqueue simulate --format openb --jobs pods.csv --nodes nodes.csv --fill \\\n"
     "    --policy first,lonode,packed\n"
-    "  fluxqueue replay --pool default --dump log.jsonl\n"
-    "  fluxqueue simulate --format events --jobs log.jsonl --strategy fcfs";
+    "  fluxqueue events dump default log.gz\n"
+    "  fluxqueue simulate --format events --jobs log.gz --strategy fcfs";
 
 }  // namespace
 

@@ -8,7 +8,6 @@
 #include "libs/kubernetes/json_reader.h"
 
 namespace fluxqueue::cli {
-namespace {
 
 absl::StatusOr<int64_t> ParseMoment(const std::string& option,
                                     const std::string& text,
@@ -23,8 +22,6 @@ absl::StatusOr<int64_t> ParseMoment(const std::string& option,
   if (ago.ok()) return now_ms - std::min(now_ms, ago->count());
   return InvalidArgument("{} {}: want {}", option, text, kMoments);
 }
-
-}  // namespace
 
 absl::StatusOr<TimeRange> ParseTimeRange(const std::string& since,
                                          const std::string& until,

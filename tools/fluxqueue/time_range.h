@@ -1,4 +1,4 @@
-// --since and --until: moments as people write them. Pure.
+// --since, --until and the like: moments as people write them. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,12 @@ inline constexpr char kMoments[] =
     "long "
     "ago (36h, 7d)";
 
-// Unix milliseconds: from `since_ms` on, before `until_ms`. A day or month stands for its
-// beginning.
+// Unix milliseconds. A day or month stands for its beginning. The error names the option.
+absl::StatusOr<int64_t> ParseMoment(const std::string& option,
+                                    const std::string& text,
+                                    int64_t now_ms);
+
+// Unix milliseconds: from `since_ms` on, before `until_ms`.
 struct TimeRange {
   int64_t since_ms = 0;
   int64_t until_ms = 0;

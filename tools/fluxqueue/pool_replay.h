@@ -1,0 +1,63 @@
+// The log of one pool through the cores: from its beginning or from a snapshot, to its end or to a
+// time. In bounded memory, but for the facts where these are compared.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "fluxqueue/replay/v1/snapshot.pb.h"
+
+#include "libs/verify/replay.h"
+
+#include "absl/status/status.h"
+#include "tools/fluxqueue/event_source.h"
+
+namespace fluxqueue::cli {
+
+class PoolReplay {
+ public:
+  struct Options {
+    std::string library{};  // Fluxion's; empty: there is none
+    std::optional<replay::v1::Snapshot> from{};
+    int64_t to_ms = std::numeric_limits<int64_t>::max();  // what came later is left out
+    bool compares_facts = false;
+    bool keeps_rows = false;  // so that it can be saved
+  };
+  // Each record before it is folded, and each fact when it is decided.
+  struct Hooks {
+    std::function<void(const verify::EventLine&)> before{};
+    std::function<void(const events::v1::JobFact&, Millis)> decided{};
+  };
+
+  // `source` must outlive it.
+  PoolReplay(EventSource& source, Options options, Hooks hooks);
+  explicit PoolReplay(EventSource& source, Options options)
+      : PoolReplay(source, std::move(options), Hooks()) {}
+
+  // Once. FailedPrecondition: the log does not begin where it has to. NotFound: there is no record.
+  absl::Status Run();
+
+  // Behind Run.
+  const std::string& pool() const { return source_.header().pool; }
+  Millis now() const { return now_; }  // the log's time
+  const verify::Replayer& replayer() const { return *replayer_; }
+  // Once.
+  verify::PoolReplay Result();
+
+ private:
+  absl::Status Take(const verify::EventLine& line);
+  absl::Status Begin(const verify::EventLine& first);
+
+  EventSource& source_;
+  const Options options_;
+  const Hooks hooks_;
+  verify::FactLog facts_;
+  std::unique_ptr<verify::Replayer> replayer_;
+  Millis now_{0};
+};
+
+}  // namespace fluxqueue::cli
