@@ -137,9 +137,37 @@ class Collector {
   Millis last_{0};
 };
 
+constexpr char kHostname[] = "kubernetes.io/hostname";
+
+// The machine of the log, and more nodes like those that it has.
+Machine MachineWith(const Machine& recorded, uint32_t more) {
+  Machine machine = recorded;
+  for (uint32_t i = 0; i < more && !recorded.nodes.empty(); ++i) {
+    const size_t from = i % recorded.nodes.size();
+    events::v1::Node& node = machine.nodes.emplace_back(recorded.nodes[from]);
+    node.set_name(fmt::format("more-{}", i + 1));
+    node.set_uid(node.name());
+    node.set_ready(true);
+    node.set_unschedulable(false);
+    node.clear_foreign();
+    node.clear_foreign_pods();
+    for (events::v1::Label& label : *node.mutable_labels()) {
+      if (label.key() == kHostname) label.set_value(node.name());
+    }
+    machine.offers.push_back(recorded.offers[from]);
+    machine.offers.back().name = node.name();
+  }
+  return machine;
+}
+
 class LogScript final : public Script {
  public:
-  LogScript(const History& history, const Override& change) : history_(history), change_(change) {
+  // `machine`: the history's, with those that are more behind it. All must outlive it.
+  LogScript(const History& history, const Override& change, const Machine& machine)
+      : history_(history),
+        change_(change),
+        machine_(machine),
+        next_node_(history.machine.nodes.size()) {
     std::set<std::string> over;
     for (size_t i = 0; i < history.log.size(); ++i) {
       const Envelope& message = history.log[i].message;
@@ -156,6 +184,7 @@ class LogScript final : public Script {
   }
 
   Envelope Take() override {
+    if (IsNodeDue()) return TakeNode();
     Envelope message = history_.log[kept_[next_++]].message;
     if (message.has_queue_configured()) {
       events::v1::QueueConfigured* queue = message.mutable_queue_configured();
@@ -172,10 +201,24 @@ class LogScript final : public Script {
   std::optional<Millis> RunTimeOf(size_t job) const override { return history_.run_times[job]; }
 
  private:
+  // Behind the nodes that the log begins with.
+  bool IsNodeDue() const {
+    return next_node_ < machine_.nodes.size() &&
+           history_.log[kept_[next_]].message.has_inventory_synced();
+  }
+  Envelope TakeNode() {
+    Envelope message;
+    message.set_pool(history_.pool);
+    *message.mutable_node_upserted()->mutable_node() = machine_.nodes[next_node_++];
+    return message;
+  }
+
   const History& history_;
   const Override change_;
+  const Machine& machine_;
   std::vector<size_t> kept_;  // of the log
   size_t next_ = 0;
+  size_t next_node_;  // of the machine, of those that the log does not have
 };
 
 std::vector<std::string> Ids(const Workload& workload) {
@@ -186,32 +229,37 @@ std::vector<std::string> Ids(const Workload& workload) {
 
 }  // namespace
 
-absl::StatusOr<History> ReadHistory(std::string_view text, std::string_view file) {
+absl::StatusOr<History> MakeHistory(std::vector<EventLine> lines, std::string_view name) {
   History history;
   Collector collector;
+  for (EventLine& line : lines) {
+    if (line.message.has_job_fact()) {
+      history.facts.push_back(std::move(line));
+    } else {
+      history.pool = line.message.pool();
+      collector.Read(line);
+      history.log.push_back(std::move(line));
+    }
+  }
+  collector.Fill(&history);
+  if (history.workload.jobs.empty()) return InvalidArgument("{}: no job in it has run", name);
+  return history;
+}
+
+absl::StatusOr<History> ReadHistory(std::string_view text, std::string_view file) {
+  std::vector<EventLine> lines;
   verify::EventFileReader reader(file);
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     ASSIGN_OR_RETURN(std::optional<EventLine> event, reader.Read(line));
-    if (!event.has_value()) continue;
-    if (event->message.has_job_fact()) {
-      history.facts.push_back(*std::move(event));
-    } else {
-      collector.Read(*event);
-      history.log.push_back(*std::move(event));
-    }
+    if (event.has_value()) lines.push_back(*std::move(event));
   }
-  history.pool = reader.header().pool;
   if (!reader.header().whole) {
     return InvalidArgument("{}: it does not begin where its pool began, so it cannot be played",
                            file);
   }
-  collector.Fill(&history);
-  if (history.workload.jobs.empty()) {
-    return InvalidArgument("{}: no job in it has run", file);
-  }
-  return history;
+  return MakeHistory(std::move(lines), file);
 }
 
 absl::StatusOr<Recorded> ReplayHistory(const History& history) {
@@ -233,8 +281,10 @@ absl::StatusOr<Recorded> ReplayHistory(const History& history) {
 }
 
 std::string Override::Name() const {
-  return fmt::format(
-      "{}, {}", strategy.value_or("strategy as recorded"), policy.value_or("policy as recorded"));
+  return fmt::format("{}, {}{}",
+                     strategy.value_or("strategy as recorded"),
+                     policy.value_or("policy as recorded"),
+                     more_nodes == 0 ? "" : fmt::format(", {} more nodes", more_nodes));
 }
 
 absl::StatusOr<Result> WhatIf(const History& history,
@@ -243,12 +293,13 @@ absl::StatusOr<Result> WhatIf(const History& history,
   Result result{.name = change.Name()};
   result.setting.strategy = change.strategy.value_or("as recorded");
   result.setting.policy = change.policy.value_or("as recorded");
+  const Machine machine = MachineWith(history.machine, change.more_nodes);
   std::vector<std::string> nodes;
-  for (const events::v1::Node& node : history.machine.nodes) nodes.push_back(node.name());
-  LogScript script(history, change);
+  for (const events::v1::Node& node : machine.nodes) nodes.push_back(node.name());
+  LogScript script(history, change, machine);
   Simulator simulator(history.pool, Ids(history.workload), nodes, script);
   ASSIGN_OR_RETURN(result.outcomes, simulator.Run(progress));
-  result.summary = Summarise(history.workload, history.machine, result.outcomes);
+  result.summary = Summarise(history.workload, machine, result.outcomes);
   return result;
 }
 

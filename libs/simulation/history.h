@@ -44,6 +44,8 @@ struct History {
 // InvalidArgument names `file`, line and what is wrong: no such line, lines of several pools, or no
 // job that ran.
 absl::StatusOr<History> ReadHistory(std::string_view text, std::string_view file);
+// Of records of one pool, in their order; `name`: what they are called in errors.
+absl::StatusOr<History> MakeHistory(std::vector<verify::EventLine> lines, std::string_view name);
 
 struct Recorded {
   Result result{};
@@ -58,6 +60,8 @@ struct Override {
   std::optional<std::string> policy{};
   std::optional<uint32_t> queue_depth{};
   std::optional<uint32_t> reservation_depth{};
+  // From the beginning on: copies of those of the log, in turn.
+  uint32_t more_nodes = 0;
 
   std::string Name() const;  // "easy, policy as recorded"
 };

@@ -12,6 +12,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/matcher_core/test_messages.h"
 #include "libs/queue_core/testing_story.h"
+#include "libs/verify/event_file.h"
 
 namespace fluxqueue::simulation {
 namespace {
@@ -156,6 +157,24 @@ TEST(HistoryTest, WhatIfStartsJobsAtOnceAndRunsThemAsLong) {
   EXPECT_EQ(WaitOf(outcomes[2]), 29);  // behind b, which ran for 20 s
   EXPECT_EQ(outcomes[2].ended - outcomes[2].started, Millis(5'000));
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.end, Outcome::End::kEnded);
+}
+
+TEST(HistoryTest, WithMoreNodesJobsStartSooner) {
+  const auto history = ReadHistory(SlowDay(), "log");
+  ASSERT_TRUE(history.ok()) << history.status();
+  const auto result = WhatIf(*history, {.more_nodes = 1}, nullptr);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->name, "strategy as recorded, policy as recorded, 1 more nodes");
+  const std::vector<Outcome>& outcomes = result->outcomes;
+  EXPECT_EQ(WaitOf(outcomes[1]), 0);  // on the other node
+  EXPECT_EQ(WaitOf(outcomes[2]), 0);  // beside a
+  EXPECT_EQ(outcomes[1].places, (std::vector<Place>{{.node = 1}}));
+}
+
+TEST(HistoryTest, AFileThatBeginsInTheMiddleIsNotPlayed) {
+  const std::string header = verify::FormatEventFileHeader({.pool = "main", .whole = false});
+  EXPECT_THAT(Message(ReadHistory(header + SlowDay(), "log").status()),
+              HasSubstr("log: it does not begin where its pool began"));
 }
 
 TEST(HistoryTest, Errors) {

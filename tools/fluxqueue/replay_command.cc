@@ -9,24 +9,19 @@
 #include "libs/base/status_macros.h"
 
 #include "tools/fluxqueue/commands.h"
-#include "tools/fluxqueue/event_source.h"
 #include "tools/fluxqueue/log_reader.h"
-#include "tools/fluxqueue/pool_replay.h"
+#include "tools/fluxqueue/replay_modes.h"
+#include "tools/fluxqueue/replay_options.h"
+#include "tools/fluxqueue/replay_what_if.h"
 #include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
+#include "tools/fluxqueue/time_range.h"
 
 namespace fluxqueue::cli {
 namespace {
 
 using nlohmann::json;
 using verify::Tally;
-
-struct Options {
-  std::string pool;
-  std::string library;
-  std::string file;
-  bool verbose = false;
-};
 
 json ToJson(const Tally& tally) {
   return {{"decisions", tally.decisions},
@@ -80,15 +75,18 @@ void PrintDifference(const verify::Difference& difference) {
              verify::DiffText(difference));
 }
 
-absl::StatusOr<std::vector<verify::PoolReplay>> CompareFile(const Options& options) {
-  const std::unique_ptr<EventSource> source = EventsOfFile(options.file);
-  PoolReplay replay(*source, {.library = options.library, .compares_facts = true});
+absl::StatusOr<std::vector<verify::PoolReplay>> CompareOne(const Context& context,
+                                                           const ReplayOptions& options) {
+  ASSIGN_OR_RETURN(PoolReplay::Options bounds, BoundsOf(context, options));
+  bounds.compares_facts = true;
+  ASSIGN_OR_RETURN(const auto source, SourceOf(context, options));
+  PoolReplay replay(*source, std::move(bounds));
   RETURN_IF_ERROR(replay.Run());
   return std::vector<verify::PoolReplay>{replay.Result()};
 }
 
 absl::StatusOr<std::vector<verify::PoolReplay>> CompareLogs(const Context& context,
-                                                            const Options& options) {
+                                                            const ReplayOptions& options) {
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
   postgres::Connection connection(PostgresOptions(config.dsn));
   const LogReader reader(config.brokers, options.library);
@@ -100,9 +98,10 @@ absl::StatusOr<std::vector<verify::PoolReplay>> CompareLogs(const Context& conte
   return ReplayPools(connection, reader, partitions, facts);
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Compare(const Context& context, const ReplayOptions& options) {
+  const bool one = !options.file.empty() || !options.to.empty();
   ASSIGN_OR_RETURN(const std::vector<verify::PoolReplay> pools,
-                   options.file.empty() ? CompareLogs(context, options) : CompareFile(options));
+                   one ? CompareOne(context, options) : CompareLogs(context, options));
   const Tally sum = Sum(pools);
   if (context.structured()) {
     json result = ToJson(sum);
@@ -121,29 +120,86 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   return sum.different() == 0 ? 0 : 1;
 }
 
+absl::StatusOr<int> Run(const Context& context, const ReplayOptions& options) {
+  if (options.inspect) return InspectPool(context, options);
+  if (!options.save.empty()) return SaveSnapshot(context, options);
+  if (!options.job.empty()) return TellStory(context, options);
+  if (!options.what_if.empty()) return PlayWhatIf(context, options);
+  return Compare(context, options);
+}
+
+void AddInput(CLI::App* sub, ReplayOptions* options) {
+  CLI::Option* pool = sub->add_option("--pool", options->pool, "Only this pool")->type_name("POOL");
+  CLI::Option* file = sub->add_option("--file",
+                                      options->file,
+                                      "A log that `events dump` has written, in place of the "
+                                      "system's; needs no system")
+                          ->type_name("FILE")
+                          ->check(CLI::ExistingFile)
+                          ->excludes(pool);
+  sub->add_option("--from-snapshot",
+                  options->from_snapshot,
+                  "With --file: go on from what --save has written")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile)
+      ->needs(file);
+  sub->add_option("--to", options->to, fmt::format("Of one pool: until then; {}", kMoments))
+      ->type_name("TIME");
+  AddLibraryOption(sub, &options->library);
+}
+
+void AddModes(CLI::App* sub, ReplayOptions* options) {
+  CLI::Option* inspect = sub->add_flag(
+      "--inspect",
+      options->inspect,
+      "Show the pool as it was then: who waited and why, who held what, what was free");
+  CLI::Option* save =
+      sub->add_option(
+             "--save", options->save, "Write what --from-snapshot reads; -: standard output")
+          ->type_name("FILE")
+          ->excludes(inspect);
+  CLI::Option* job =
+      sub->add_option(
+             "--job",
+             options->job,
+             "Tell the story of a job, by its id or namespace/name: what was said of it, what "
+             "became of it by that, and where")
+          ->type_name("JOB")
+          ->excludes(inspect)
+          ->excludes(save);
+  sub->add_option("--what-if",
+                  options->what_if,
+                  "What would have started when: strategy=NAME, policy=NAME, nodes=+N, or several, "
+                  "with commas. The log is needed from its beginning")
+      ->type_name("CHANGE")
+      ->delimiter(',')
+      ->excludes(inspect)
+      ->excludes(save)
+      ->excludes(job)
+      ->excludes(sub->get_option("--from-snapshot"));
+}
+
 }  // namespace
 
 void RegisterReplay(CLI::App& app, Context& context) {
   CLI::App* sub = app.add_subcommand("replay",
                                      "Run the pools' logs through the cores again and compare each "
                                      "decision with the recorded one");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReplayOptions>();
   sub->group("Operation");
-  CLI::Option* pool = sub->add_option("--pool", options->pool, "Only this pool")->type_name("POOL");
-  sub->add_option("--file",
-                  options->file,
-                  "A log that `events dump` has written, in place of the "
-                  "system's; needs no system")
-      ->type_name("FILE")
-      ->check(CLI::ExistingFile)
-      ->excludes(pool);
-  AddLibraryOption(sub, &options->library);
+  AddInput(sub, options.get());
+  AddModes(sub, options.get());
   sub->add_flag("-v,--verbose", options->verbose, "Count by kind of decision");
   sub->footer(
       "Exit status 1 when a decision differs; the first one is shown.\n\n"
       "Examples:\n"
       "  fluxqueue replay -v\n"
-      "  fluxqueue events dump default log.gz && fluxqueue replay --file log.gz");
+      "  fluxqueue replay --pool gpu --job team/train\n"
+      "  fluxqueue replay --pool gpu --to 2026-11-02T14:00:00Z --inspect\n"
+      "  fluxqueue events dump gpu log.gz && fluxqueue replay --file log.gz\n"
+      "  fluxqueue replay --file log.gz --to 2026-11-02 --save snapshot.gz\n"
+      "  fluxqueue replay --file log.gz --from-snapshot snapshot.gz\n"
+      "  fluxqueue replay --file log.gz --what-if strategy=easy,nodes=+10");
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(context, *options); };
   });
