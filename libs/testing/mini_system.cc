@@ -5,6 +5,7 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@ namespace {
 constexpr std::chrono::milliseconds kLook{50};
 // For a database that a test has stopped and started.
 constexpr std::chrono::seconds kPatience{10};
+// A service that is asked to end gives itself 20 s.
+constexpr std::chrono::seconds kMostForAnEnd{30};
 
 std::string ToolPath(const std::string& name) {
   return fmt::format("{}/tools/{}", FLUXQUEUE_SOURCE_DIR, name);
@@ -140,8 +143,8 @@ absl::Status MiniSystem::StartService(const std::string& name, int replica) {
   return Tool({"services/start", folder_, name, "--replica", std::to_string(replica)}).status();
 }
 
-absl::Status MiniSystem::LaunchService(const std::string& name) {
-  const std::string instance = name + "-1";
+absl::Status MiniSystem::LaunchService(const std::string& name, int replica) {
+  const std::string instance = fmt::format("{}-{}", name, replica);
   return Run(fmt::format(
                  "bash -euc '. {0}/log.sh; . {0}/proc.sh; proc_start \"$@\"' start {1}",
                  ToolPath("lib"),
@@ -153,9 +156,9 @@ absl::Status MiniSystem::LaunchService(const std::string& name) {
       .status();
 }
 
-absl::StatusOr<std::string> MiniSystem::Readiness(const std::string& name) {
+absl::StatusOr<std::string> MiniSystem::Readiness(const std::string& name, int replica) {
   int port = 0;
-  std::ifstream(fmt::format("{}/config/{}-1.ports", folder_, name)) >> port;
+  std::ifstream(fmt::format("{}/config/{}-{}.ports", folder_, name, replica)) >> port;
   return Run(fmt::format("curl -sSm 2 http://127.0.0.1:{}/readyz", port));
 }
 
@@ -164,12 +167,35 @@ absl::Status MiniSystem::KillService(const std::string& name, int replica) {
       .status();
 }
 
+std::string MiniSystem::ProcessOf(const std::string& process) const {
+  const size_t name = process.rfind('/') + 1;
+  const std::string pid = ReadLine(
+      fmt::format("{}/{}logs/{}.pid", folder_, process.substr(0, name), process.substr(name)));
+  std::error_code ignored;
+  return std::filesystem::exists(fmt::format("/proc/{}/exe", pid), ignored) ? pid : "";
+}
+
+absl::Status MiniSystem::Signal(const std::string& process, int signal) const {
+  const std::string pid = ProcessOf(process);
+  if (pid.empty() || kill(std::stoi(pid), signal) != 0) return Unavailable("{} has ended", process);
+  return absl::OkStatus();
+}
+
+absl::Status MiniSystem::End(const std::string& process, int signal) {
+  RETURN_IF_ERROR(Signal(process, signal));
+  return WaitFor([&] { return ProcessOf(process).empty(); },
+                 kMostForAnEnd,
+                 [&] { return fmt::format("{} to end after signal {}", process, signal); });
+}
+
 absl::Status MiniSystem::StopPart(const std::string& part) {
   return Tool({part + "/stop", fmt::format("{}/{}", folder_, part)}).status();
 }
 
 absl::Status MiniSystem::StartPart(const std::string& part) {
-  return Tool({part + "/start", fmt::format("{}/{}", folder_, part)}).status();
+  std::vector<std::string> words = {part + "/start", fmt::format("{}/{}", folder_, part)};
+  if (part != "kafka") words.emplace_back("--unsafe-no-fsync");
+  return Tool(words).status();
 }
 
 absl::Status MiniSystem::LosePart(const std::string& part) {

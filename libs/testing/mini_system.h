@@ -56,11 +56,17 @@ class MiniSystem {
   // Returns when it is ready. One that runs is left alone.
   absl::Status StartService(const std::string& name, int replica = 1);
   // Starts one that has run before, as it was, and does not wait: what it needs may be away.
-  absl::Status LaunchService(const std::string& name);
+  absl::Status LaunchService(const std::string& name, int replica = 1);
   // What /readyz says: "ok", or what it waits for. Unavailable: it does not answer.
-  absl::StatusOr<std::string> Readiness(const std::string& name);
+  absl::StatusOr<std::string> Readiness(const std::string& name, int replica = 1);
   // SIGKILL, in the middle of whatever it does.
   absl::Status KillService(const std::string& name, int replica = 1);
+
+  // A process is called "queue-1", or, of a part, "cluster/kube-apiserver". "" when it does not run.
+  std::string ProcessOf(const std::string& process) const;
+  absl::Status Signal(const std::string& process, int signal) const;
+  // With SIGKILL or SIGTERM: returns when it has gone.
+  absl::Status End(const std::string& process, int signal);
 
   // "kafka", "postgres", or the control plane ("cluster"): away, and back with its data on the same
   // port.

@@ -1,8 +1,6 @@
 #include "tests/soak/hands.h"
 
 #include <array>
-#include <filesystem>
-#include <fstream>
 
 #include <fmt/format.h>
 
@@ -79,10 +77,7 @@ absl::Status Hands::MakeNodes() {
 }
 
 std::string Hands::ProcessOf(const std::string& service) const {
-  std::ifstream file(fmt::format("{}/logs/{}-1.pid", system_->folder(), service));
-  std::string pid;
-  std::getline(file, pid);
-  return std::filesystem::exists("/proc/" + pid + "/exe") ? pid : "";
+  return system_->ProcessOf(service + "-1");
 }
 
 absl::Status Hands::KillService(const std::string& service) {

@@ -5,13 +5,12 @@
 // FLUXQUEUE_SOAK_SEED (default 1) is that of the shuffling; what it meets is never quite the
 // same. tools/soak sets both.
 #include <algorithm>
-#include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <thread>
 
 #include <absl/strings/str_join.h>
 
+#include "libs/testing/environment.h"
 #include "tests/e2e/system_test_base.h"
 #include "tests/soak/hands.h"
 #include "tests/soak/plan.h"
@@ -31,14 +30,6 @@ constexpr seconds kVerifyEvery{45};
 // Of the minutes, for the end.
 constexpr seconds kDrain{30};
 constexpr seconds kMostForEnds{180};
-
-uint64_t NumberOf(const char* variable, uint64_t otherwise) {
-  const char* said = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
-  const std::string_view text = said == nullptr ? "" : said;
-  uint64_t number = otherwise;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
 
 // What was done of each kind, and what was not.
 struct Tally {
@@ -135,8 +126,8 @@ class SoakTest : public e2e::SystemTest {
 };
 
 TEST_F(SoakTest, AllAtRandomComesToItsEndAndLeavesNothing) {
-  const seconds length = std::chrono::minutes(NumberOf("FLUXQUEUE_SOAK_MINUTES", 2));
-  const uint64_t seed = NumberOf("FLUXQUEUE_SOAK_SEED", 1);
+  const seconds length = std::chrono::minutes(testing::NumberOf("FLUXQUEUE_SOAK_MINUTES", 2));
+  const uint64_t seed = testing::NumberOf("FLUXQUEUE_SOAK_SEED", 1);
   fmt::print("seed {}, {} s (again: FLUXQUEUE_SOAK_SEED={})\n", seed, length.count(), seed);
   SCOPED_TRACE(fmt::format("seed {}", seed));
   const absl::Status prepared = hands_.Prepare();

@@ -1,0 +1,250 @@
+// Real parts, jobs in flight, and what goes wrong with parts, one after the other. In its short form
+// each fault once; for FLUXQUEUE_CHAOS_MINUTES with many more jobs, each held longer, and some at
+// once.
+//
+// FLUXQUEUE_CHAOS_SEED (default 1) is that of the order and of the jobs; FLUXQUEUE_CHAOS_FAULTS
+// leaves out all faults that are not called so; into FLUXQUEUE_CHAOS_JSON goes what came of them.
+// tools/chaos sets all four.
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include <absl/strings/str_join.h>
+
+#include "libs/testing/environment.h"
+#include "tests/chaos/checks.h"
+#include "tests/chaos/fault.h"
+#include "tests/chaos/load.h"
+#include "tests/chaos/plan.h"
+#include "tests/chaos/report.h"
+#include "tests/chaos/sightings.h"
+#include "tests/e2e/system_test_base.h"
+#include "tests/soak/hands.h"
+#include "tests/soak/settle.h"
+
+namespace fluxqueue::chaos {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::duration_cast;
+using std::chrono::seconds;
+
+struct Form {
+  LoadOptions load{};
+  seconds held{};       // between strike and heal of a fault that is held
+  seconds most_ends{};  // from the healing until the last of the jobs in flight has ended
+};
+
+Form ShortForm(uint64_t seed) {
+  return {.load = {.seed = seed}, .held = seconds(4), .most_ends = seconds(60)};
+}
+
+Form LongForm(uint64_t seed) {
+  return {.load = {.seed = seed,
+                   .in_flight = 500,
+                   .at_once = 40,
+                   .seconds_least = 2,
+                   .seconds_most = 30},
+          .held = seconds(30),
+          .most_ends = seconds(180)};
+}
+
+std::vector<Fault> ChosenFaults() {
+  std::vector<Fault> faults = ServiceFaults();
+  std::ranges::move(PartFaults(), std::back_inserter(faults));
+  const std::string chosen = testing::TextOf("FLUXQUEUE_CHAOS_FAULTS");
+  std::erase_if(faults, [&](const Fault& fault) { return fault.name.find(chosen) == fault.name.npos; });
+  return faults;
+}
+
+class ChaosTest : public e2e::SystemTest {
+ protected:
+  static void SetUpTestSuite() {
+    StartSystem({.nodes = 0,
+                 .replicas = 2,
+                 .sections = {{"binder", "kill_wait: 10s\n"}, {"cleanup", "sweep_interval: 10s\n"}}});
+  }
+
+  // What SystemTest looks at in the end is looked at before.
+  void TearDown() override {
+    if (system_ != nullptr && HasFailure()) SayWhereToLook();
+  }
+
+  void SayWhereToLook() const {
+    fmt::print("bundle (logs, tables, objects): {}\nagain: tools/chaos --seed {}", system_->SaveBundle(), seed_);
+    for (const Outcome& outcome : outcomes_) {
+      if (!outcome.violations.empty()) fmt::print(" --faults '{}'", outcome.faults);
+    }
+    fmt::print("\n");
+  }
+
+  void Begin(const Form& form) {
+    const absl::Status prepared = hands_.Prepare();
+    ASSERT_TRUE(prepared.ok()) << Message(prepared);
+    sightings_ = std::make_unique<Sightings>(system_->folder() + "/kubeconfig", std::string(soak::kNamespace));
+    checks_ = std::make_unique<Checks>(system_.get(), sightings_.get());
+    load_ = std::make_unique<Load>(*system_, form.load);
+    // A fault strikes a system at work.
+    const absl::Status works = system_->WaitFor(
+        [&] { return !sightings_->bindings().empty(); }, seconds(60), [] { return "a binding"; });
+    ASSERT_TRUE(works.ok()) << Message(works);
+  }
+
+  // Strikes, heals, and waits for the jobs that were in flight.
+  void Do(const Strike& strike, const Form& form) {
+    Outcome outcome;
+    std::vector<std::string> names;
+    for (const Fault* fault : strike) names.push_back(fault->name);
+    outcome.faults = absl::StrJoin(names, " + ");
+    const std::vector<Made> jobs = load_->InFlight();
+    outcome.in_flight = static_cast<int>(jobs.size());
+    const Clock::time_point struck = Clock::now();
+    StrikeAndHeal(strike, form, &outcome.violations);
+    const Clock::time_point healed = Clock::now();
+    const absl::Status ended = checks_->AwaitEnds(jobs, form.most_ends);
+    const Clock::time_point over = Clock::now();
+    outcome.held = duration_cast<Millis>(healed - struck);
+    outcome.ended = duration_cast<Millis>(over - struck);
+    outcome.pause = LongestPause(sightings_->bindings(), struck, over);
+    if (!ended.ok()) outcome.violations.push_back(Message(ended));
+    Check(strike, jobs, &outcome);
+    fmt::print("{}", Line(outcome));
+    std::fflush(stdout);
+    EXPECT_TRUE(outcome.violations.empty()) << outcome.faults;
+    outcomes_.push_back(std::move(outcome));
+  }
+
+  static void StrikeAndHeal(const Strike& strike, const Form& form, Complaints* complaints) {
+    const auto perform = [&](const Deed& deed, const std::string& what) {
+      const absl::Status done = deed(*system_);
+      if (!done.ok()) complaints->push_back(what + Message(done));
+    };
+    for (const Fault* fault : strike) perform(fault->strike, "it could not be done: ");
+    const auto held = [](const Fault* fault) { return fault->held; };
+    if (std::ranges::any_of(strike, held)) std::this_thread::sleep_for(form.held);
+    for (auto fault = strike.rbegin(); fault != strike.rend(); ++fault) {
+      perform((*fault)->heal, "it could not be undone: ");
+    }
+  }
+
+  void Check(const Strike& strike, const std::vector<Made>& jobs, Outcome* outcome) {
+    const auto add = [&](Complaints complaints) {
+      std::ranges::move(complaints, std::back_inserter(outcome->violations));
+    };
+    const auto any = [&](auto what) {
+      return std::ranges::any_of(strike, [what](const Fault* fault) { return fault->*what; });
+    };
+    log_lost_ |= any(&Fault::loses_log);
+    if (log_lost_ || any(&Fault::loses_pods)) Excuse(jobs);
+    Millis most = outcome->held;
+    for (const Fault* fault : strike) most += fault->recovery;
+    if (outcome->pause > most) {
+      add({fmt::format("nothing was bound for {} ms, {} are allowed",
+                       outcome->pause.count(),
+                       most.count())});
+    }
+    add(checks_->EndedOnce(jobs));
+    for (const Made& job : jobs) {
+      if (job.job && !excused_.contains(job.name)) add(checks_->RanOnce(job));
+    }
+    add(checks_->NothingKept(jobs));
+    add(checks_->Serves());
+    add(checks_->Verify(log_lost_));
+  }
+
+  // These, and those that have come since, may have been bound again.
+  void Excuse(const std::vector<Made>& jobs) {
+    for (const Made& job : jobs) excused_.insert(job.name);
+    for (const Made& job : load_->InFlight()) excused_.insert(job.name);
+  }
+
+  void EachOnceInTurn(const std::vector<Fault>& faults, const Form& form) {
+    for (const Strike& strike : EachOnce(faults)) {
+      if (strike.front()->loses_log) ReplayOnce();
+      Do(strike, form);
+    }
+    ReplayOnce();
+  }
+
+  // In the last third also those that lose the log.
+  void AtRandom(const std::vector<Fault>& faults, const Form& form, seconds length) {
+    Decks decks(seed_, faults);
+    const Clock::time_point begun = Clock::now();
+    while (Clock::now() < begun + length) {
+      const bool losing_log = Clock::now() >= begun + length * 2 / 3;
+      if (losing_log) ReplayOnce();
+      const Strike strike = decks.Next(losing_log);
+      if (strike.empty()) return;
+      Do(strike, form);
+    }
+  }
+
+  void ReplayOnce() {
+    if (replayed_) return;
+    replayed_ = true;
+    Expect(checks_->Replay());
+  }
+
+  void End() {
+    load_->Stop();
+    const absl::Status whole = settling_.MakeWhole();
+    ASSERT_TRUE(whole.ok()) << Message(whole);
+    const absl::Status ended = settling_.WaitForEnds(seconds(180));
+    ASSERT_TRUE(ended.ok()) << Message(ended);
+    Expect(checks_->Ready());
+    Expect(settling_.Ended());
+    Expect(checks_->Verify(log_lost_));
+    const absl::Status deleted = settling_.DeleteAll();
+    ASSERT_TRUE(deleted.ok()) << Message(deleted);
+    Expect(settling_.Gone());
+    fmt::print("{} jobs were made; in the end: {}\n", load_->made(), settling_.States());
+  }
+
+  void Expect(const Complaints& complaints) {
+    EXPECT_TRUE(complaints.empty()) << absl::StrJoin(complaints, "\n");
+    violations_.insert(violations_.end(), complaints.begin(), complaints.end());
+  }
+
+  void Report() const {
+    fmt::print("\n{}\n", Table(outcomes_));
+    if (const std::string file = testing::TextOf("FLUXQUEUE_CHAOS_JSON"); !file.empty()) {
+      std::ofstream(file) << Json(seed_, outcomes_, violations_);
+    }
+  }
+
+  const uint64_t seed_ = testing::NumberOf("FLUXQUEUE_CHAOS_SEED", 1);
+  soak::Hands hands_{system_.get()};
+  soak::Settling settling_{system_.get(), &hands_};
+  std::unique_ptr<Sightings> sightings_;
+  std::unique_ptr<Checks> checks_;
+  std::unique_ptr<Load> load_;
+  std::vector<Outcome> outcomes_;
+  Complaints violations_;  // of no strike
+  std::set<std::string> excused_;
+  bool log_lost_ = false;
+  bool replayed_ = false;
+};
+
+TEST_F(ChaosTest, EachJobEndsOnceWhateverIsStruck) {
+  const auto length = std::chrono::minutes(testing::NumberOf("FLUXQUEUE_CHAOS_MINUTES", 0));
+  const Form form = length.count() == 0 ? ShortForm(seed_) : LongForm(seed_);
+  const std::vector<Fault> faults = ChosenFaults();
+  ASSERT_FALSE(faults.empty()) << "no fault is called so";
+  fmt::print("seed {}, {} faults, {} jobs in flight\n", seed_, faults.size(), form.load.in_flight);
+  Begin(form);
+  if (HasFatalFailure()) return;
+  if (length.count() == 0) {
+    EachOnceInTurn(faults, form);
+  } else {
+    AtRandom(faults, form, length);
+  }
+  End();
+  Report();
+}
+
+}  // namespace
+}  // namespace fluxqueue::chaos

@@ -1,0 +1,193 @@
+#include "tests/chaos/checks.h"
+
+#include <array>
+
+#include <absl/strings/str_join.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "libs/base/status_macros.h"
+#include "tests/soak/commands.h"
+
+namespace fluxqueue::chaos {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kPatience{30};
+constexpr int kVersionsInvariant = 7;
+constexpr std::array kServices = {
+    "admission", "queue", "matcher", "binder", "cleanup", "visibility", "graph"};
+constexpr size_t kMostShown = 5;
+
+// Of queue.jobs as j.
+std::string OneOf(const std::vector<Made>& jobs) {
+  std::vector<std::string> names = {"''"};
+  for (const Made& job : jobs) names.push_back("'" + job.name + "'");
+  return fmt::format(
+      "j.namespace = '{}' AND j.name IN ({})", soak::kNamespace, absl::StrJoin(names, ", "));
+}
+
+Complaints Some(Complaints complaints) {
+  if (complaints.size() <= kMostShown) return complaints;
+  const size_t more = complaints.size() - kMostShown;
+  complaints.resize(kMostShown);
+  complaints.push_back(fmt::format("and {} more like these", more));
+  return complaints;
+}
+
+}  // namespace
+
+absl::StatusOr<int> Checks::EndedOf(const std::vector<Made>& jobs) {
+  ASSIGN_OR_RETURN(const std::string ended,
+                   system_->QueryOne("SELECT count(DISTINCT j.name) FROM queue.jobs j WHERE NOT "
+                                     "j.live AND " +
+                                     OneOf(jobs)));
+  return std::stoi(ended);
+}
+
+std::string Checks::Unended(const std::vector<Made>& jobs) {
+  const auto rows = system_->Query(
+      "SELECT j.name, j.state, j.reason, j.message FROM queue.jobs j WHERE j.live AND " +
+      OneOf(jobs) + " ORDER BY j.created_ms");
+  if (!rows.ok()) return Message(rows.status());
+  const auto ended = EndedOf(jobs);
+  std::string text = fmt::format("{} of {} jobs have ended, {} are on their way",
+                                 ended.ok() ? *ended : 0,
+                                 jobs.size(),
+                                 rows->size());
+  for (size_t i = 0; i < std::min(rows->size(), kMostShown); ++i) {
+    text += "; " + absl::StrJoin((*rows)[i], " ");
+  }
+  return text;
+}
+
+absl::Status Checks::AwaitEnds(const std::vector<Made>& jobs, seconds deadline) {
+  return system_->WaitFor(
+      [&] {
+        const auto ended = EndedOf(jobs);
+        return ended.ok() && *ended == static_cast<int>(jobs.size());
+      },
+      deadline,
+      [&] { return Unended(jobs); });
+}
+
+Complaints Checks::EndedOnce(const std::vector<Made>& jobs) {
+  const auto rows = system_->Query(
+      "SELECT j.name, j.state, count(e.version) FILTER (WHERE e.state IN ('Succeeded', 'Failed', "
+      "'Cancelled', 'Rejected')), count(e.version), max(e.version) FROM queue.jobs j LEFT JOIN "
+      "queue.job_events e USING (job_id) WHERE " +
+      OneOf(jobs) +
+      " GROUP BY j.job_id HAVING count(e.version) FILTER (WHERE e.state IN ('Succeeded', 'Failed', "
+      "'Cancelled', 'Rejected')) <> 1 OR count(e.version) <> max(e.version) OR (j.kind = 'Job' AND "
+      "j.state <> 'Succeeded')");
+  if (!rows.ok()) return {Message(rows.status())};
+  Complaints complaints;
+  for (const auto& row : *rows) {
+    complaints.push_back(fmt::format(
+        "{} is {}: {} ends, {} versions, the last {}", row[0], row[1], row[2], row[3], row[4]));
+  }
+  return Some(std::move(complaints));
+}
+
+Complaints Checks::RanOnce(const Made& job) const {
+  const auto bound = [&] { return sightings_->PodsOf(job.name); };
+  // The watch may be a moment late.
+  system_->WaitFor([&] { return bound() >= job.pods; }, seconds(5), [] { return ""; })
+      .IgnoreError();
+  if (bound() == job.pods) return {};
+  return {fmt::format("{} has {} completions, and {} pods were bound", job.name, job.pods, bound())};
+}
+
+Complaints Checks::NothingKept(const std::vector<Made>& jobs) {
+  std::string kept;
+  const auto of = [&](const std::string& table, const std::string& also) {
+    return fmt::format(
+        "SELECT '{0}', j.name FROM {0} t JOIN queue.jobs j USING (job_id) WHERE {1} AND {2}",
+        table,
+        also,
+        OneOf(jobs));
+  };
+  const std::string sql = of("matcher.allocations", "NOT t.released") + " UNION ALL " +
+                          of("matcher.specs", "true") + " UNION ALL " +
+                          of("matcher.reservations", "true") + " UNION ALL " +
+                          of("binder.jobs", "true") + " UNION ALL " + of("binder.slots", "true");
+  const absl::Status none = system_->WaitFor(
+      [&] {
+        const auto rows = system_->Query(sql);
+        kept = rows.ok() ? "" : Message(rows.status());
+        if (rows.ok()) {
+          for (const auto& row : *rows) kept += row[0] + " of " + row[1] + "; ";
+        }
+        return kept.empty();
+      },
+      kPatience,
+      [&] { return "kept for jobs that have ended: " + kept.substr(0, 400); });
+  return none.ok() ? Complaints{} : Complaints{Message(none)};
+}
+
+Complaints Checks::Serves() {
+  std::string shown;
+  const absl::Status serve = system_->WaitFor(
+      [&] {
+        const auto unavailable =
+            system_->Kubectl({"get",
+                              "deployments",
+                              "-n",
+                              std::string(soak::kNamespace),
+                              "-o",
+                              "jsonpath={range .items[?(@.status.unavailableReplicas)]}"
+                              "{.metadata.name} lacks {.status.unavailableReplicas} pods; {end}"});
+        shown = unavailable.ok() ? *unavailable : Message(unavailable.status());
+        return shown.empty();
+      },
+      kPatience,
+      [&] { return shown; });
+  return serve.ok() ? Complaints{} : Complaints{Message(serve)};
+}
+
+Complaints Checks::Verify(bool log_lost) {
+  const auto verified = system_->Fluxqueue({"verify", "--no-replay", "-o", "json"});
+  if (!verified.ok()) return {Message(verified.status())};
+  const auto said = nlohmann::json::parse(verified->output, nullptr, false);
+  if (!said.is_object()) return {"verify: " + verified->output};
+  Complaints complaints;
+  for (const auto& invariant : said["invariants"]) {
+    for (const auto& finding : invariant["findings"]) {
+      const auto text = finding.get<std::string>();
+      const bool of_the_log = invariant["number"] == kVersionsInvariant &&
+                              text.find("jobs topic: version") != std::string::npos;
+      if (log_lost && of_the_log) continue;
+      complaints.push_back(fmt::format("verify {}: {}", invariant["number"].get<int>(), text));
+    }
+  }
+  return Some(std::move(complaints));
+}
+
+Complaints Checks::Replay() {
+  const auto replayed = system_->Fluxqueue({"replay"});
+  if (!replayed.ok()) return {Message(replayed.status())};
+  fmt::print("replay: {}", replayed->output);
+  return replayed->exit_code == 0 ? Complaints{} : Complaints{"replay: " + replayed->output};
+}
+
+Complaints Checks::Ready() {
+  Complaints complaints;
+  for (const char* service : kServices) {
+    for (const int replica : {1, 2}) {
+      std::string said;
+      const absl::Status ready = system_->WaitFor(
+          [&] {
+            const auto answer = system_->Readiness(service, replica);
+            said = answer.ok() ? *answer : Message(answer.status());
+            return said == "ok" || said == "ok\n";
+          },
+          kPatience,
+          [&] { return fmt::format("{}-{} is not ready: {}", service, replica, said); });
+      if (!ready.ok()) complaints.push_back(Message(ready));
+    }
+  }
+  return complaints;
+}
+
+}  // namespace fluxqueue::chaos

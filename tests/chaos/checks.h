@@ -1,0 +1,51 @@
+// What has to be true after a strike, of the jobs that were in flight and of the system. Each answer
+// is a list of what is not, a line each, and is given the time that it takes.
+//
+// One thread.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "libs/testing/mini_system.h"
+#include "tests/chaos/load.h"
+#include "tests/chaos/sightings.h"
+
+#include "absl/status/status.h"
+
+namespace fluxqueue::chaos {
+
+using Complaints = std::vector<std::string>;
+
+class Checks {
+ public:
+  // Both outlive this.
+  Checks(testing::MiniSystem* system, const Sightings* sightings)
+      : system_(system), sightings_(sightings) {}
+
+  // Of all `jobs` the queue says that they have ended.
+  absl::Status AwaitEnds(const std::vector<Made>& jobs, std::chrono::seconds deadline);
+  // Each has one end, and its versions follow one another.
+  Complaints EndedOnce(const std::vector<Made>& jobs);
+  // As many pods were bound as it has completions.
+  Complaints RanOnce(const Made& job) const;
+  // No service holds anything for them any more.
+  Complaints NothingKept(const std::vector<Made>& jobs);
+  // What is to run has its pods.
+  Complaints Serves();
+  // `fluxqueue verify`. Where the log has lost something (`log_lost`), or the database was older
+  // than the log, the versions in the log have gaps and repeat.
+  Complaints Verify(bool log_lost);
+  Complaints Replay();
+  Complaints Ready();
+
+ private:
+  absl::StatusOr<int> EndedOf(const std::vector<Made>& jobs);
+  std::string Unended(const std::vector<Made>& jobs);
+
+  testing::MiniSystem* const system_;
+  const Sightings* const sightings_;
+};
+
+}  // namespace fluxqueue::chaos
