@@ -1,4 +1,7 @@
+#include <atomic>
+#include <chrono>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -12,6 +15,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/base/strong_type.h"
 #include "libs/base/text.h"
+#include "libs/base/threads.h"
 #include "libs/base/utf8.h"
 
 namespace fluxqueue {
@@ -83,6 +87,22 @@ absl::StatusOr<int> Half(int n) {
 absl::StatusOr<int> Quarter(int n) {
   ASSIGN_OR_RETURN(const int half, Half(n));
   return Half(half);
+}
+
+TEST(ThreadsTest, StopsAndIsStopped) {
+  RealThreads threads;
+  std::atomic<int> ended = 0;
+  const Threads::Body body = [&](const std::stop_token& stop) {
+    Pause(RealClock(), std::chrono::minutes(1), stop);
+    ++ended;
+  };
+  const std::unique_ptr<Thread> stopped = threads.Start(body);
+  stopped->RequestStop();
+  stopped->Stop();
+  stopped->Stop();
+  EXPECT_EQ(ended, 1);
+  threads.Start(body).reset();
+  EXPECT_EQ(ended, 2);
 }
 
 TEST(StatusTest, MacrosPropagate) {

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/kubernetes/client.h"
 #include "libs/kubernetes/testing_scripted_api.h"
 
 namespace fluxqueue::kubernetes {

@@ -1,6 +1,6 @@
 #include "services/admission/adapters/errand_runner.h"
 
-#include <optional>
+#include <chrono>
 #include <utility>
 
 #include "libs/base/backoff.h"
@@ -9,11 +9,20 @@
 #include "libs/kubernetes/event.h"
 
 namespace fluxqueue::admission {
+namespace {
+
+// For a bell.
+constexpr std::chrono::hours kLongWait{1};
+
+}  // namespace
+
 ErrandRunner::ErrandRunner(kubernetes::Cluster& cluster,
                            WorkloadFeed& feed,
                            const Clock& clock,
                            std::string instance)
-    : cluster_(cluster), feed_(feed), clock_(clock), instance_(std::move(instance)) {}
+    : cluster_(cluster), feed_(feed), clock_(clock), instance_(std::move(instance)) {
+  errands_.SetWake([this] { posted_.Ring(); });
+}
 
 void ErrandRunner::Look(std::vector<Fetch> fetches) {
   const uint64_t opening = feed_.opening();
@@ -36,8 +45,12 @@ void ErrandRunner::Relist() {
 }
 
 absl::Status ErrandRunner::Run(std::stop_token stop) {
-  while (const std::optional<Errand> errand = errands_.TakeOne(stop)) {
-    if (errand->opening == feed_.opening()) Do(*errand, stop);
+  while (!stop.stop_requested()) {
+    posted_.Silence();
+    for (const Errand& errand : errands_.Take(1)) {
+      if (errand.opening == feed_.opening()) Do(errand, stop);
+    }
+    if (errands_.empty()) clock_.Wait(posted_, clock_.Monotonic() + kLongWait, stop);
   }
   return absl::OkStatus();
 }
@@ -53,7 +66,7 @@ void ErrandRunner::Do(const Errand& errand, const std::stop_token& stop) {
 }
 
 void ErrandRunner::Do(uint64_t opening, const Fetch& fetch, const std::stop_token& stop) {
-  Backoff backoff(Millis(200), Millis(10'000));
+  Backoff backoff(Millis(200), Millis(10'000), cluster_.NewSeed());
   while (!stop.stop_requested() && opening == feed_.opening()) {
     const auto object = cluster_.Get(ResourceOf(fetch.kind), fetch.space, fetch.name);
     if (object.ok() || absl::IsNotFound(object.status())) {
@@ -65,8 +78,7 @@ void ErrandRunner::Do(uint64_t opening, const Fetch& fetch, const std::stop_toke
                 {"namespace", fetch.space},
                 {"name", fetch.name},
                 {"error", Message(object.status())}});
-    std::unique_lock lock(mutex_);
-    pause_.wait_for(lock, stop, backoff.Next(), [] { return false; });
+    Pause(clock_, backoff.Next(), stop);
   }
 }
 

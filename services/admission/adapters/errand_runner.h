@@ -8,9 +8,7 @@
 // Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <variant>
@@ -61,9 +59,7 @@ class ErrandRunner {
   const std::string instance_;
 
   Mailbox<Errand> errands_{"errands"};
-  // Of the pauses between looks.
-  std::mutex mutex_;
-  std::condition_variable_any pause_;
+  Bell posted_;  // into it, when it was empty
 };
 
 }  // namespace fluxqueue::admission

@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "libs/http/client.h"
+#include "libs/kubernetes/client.h"
 #include "services/admission/adapters/second_looks.h"
 
 namespace fluxqueue::admission {

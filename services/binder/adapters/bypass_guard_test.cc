@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "libs/kubernetes/client.h"
 #include "libs/kubernetes/testing_scripted_api.h"
 #include "libs/metrics/metrics.h"
 

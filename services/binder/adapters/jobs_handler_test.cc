@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "libs/kubernetes/client.h"
 #include "libs/kubernetes/testing_scripted_api.h"
 #include "libs/metrics/metrics.h"
 #include "services/binder/adapters/pod_feed.h"

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "libs/kubernetes/client.h"
 #include "libs/kubernetes/testing_scripted_api.h"
 
 namespace fluxqueue::binder {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "libs/kubernetes/client.h"
 #include "libs/kubernetes/testing_scripted_api.h"
 
 namespace fluxqueue::binder {
