@@ -14,9 +14,10 @@ enum class CommitFault {
 // What keeps effects exactly once. A simulation takes one out, and must then see something go
 // wrong.
 enum class Safety {
-  kEpoch,     // a batch commits only while its rows are as memory has them
-  kSequence,  // of a stream each sequence is taken once
-  kSettle,    // what became of a commit whose outcome is unknown is read from the row
+  kEpoch,       // a batch commits only while its rows are as memory has them
+  kSequence,    // of a stream each sequence is taken once
+  kSettle,      // what became of a commit whose outcome is unknown is read from the row
+  kQuarantine,  // an object that cannot be handled is left out, and all others go on
 };
 
 class FaultInjector {

@@ -34,6 +34,7 @@ class ShardLoop::Impl final : public BatchGuard {
         no_objects_(clock),
         quarantine_(options_.quarantine == nullptr ? no_objects_ : *options_.quarantine),
         progress_(clock, options_.loop.step_limit),
+        faults_(faults),
         committer_(options_.loop, clock, stats_, ready_, progress_, faults),
         backoff_(options_.loop.retry_min, options_.loop.retry_max, options_.loop.seed) {}
 
@@ -88,6 +89,7 @@ class ShardLoop::Impl final : public BatchGuard {
   Quarantine no_objects_;
   Quarantine& quarantine_;
   Progress progress_;
+  FaultInjector* const faults_;
   Committer committer_;
   Backoff backoff_;
 
@@ -285,7 +287,8 @@ absl::Status ShardLoop::Impl::Poll(Batch& batch) {
 
 absl::Status ShardLoop::Impl::Blame(const absl::Status& status, bool in_poll) {
   const size_t objects = quarantine_.admitted();
-  if (!IsPoison(status) || objects == 0) {
+  const bool lacks = faults_ != nullptr && faults_->Lacks(Safety::kQuarantine);
+  if (!IsPoison(status) || objects == 0 || lacks) {
     quarantine_.Rollback();
     return status;
   }

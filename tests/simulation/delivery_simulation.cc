@@ -36,7 +36,7 @@ Outcome Run(const Trial& trial) {
   DeliveryWorld world(trial);
   Places places = StartPlaces(
       world, PlaceNames(), [&world](Owner& owner) { return MakeProcess(world, owner); });
-  Strike(world, places, trial.faults, /*take_node=*/{});
+  Strike(world, places, trial.faults, /*others=*/{});
   RunToEnd(world,
            places,
            {.done = [&world] { return world.Done(); },

@@ -57,13 +57,15 @@ class Driver {
 
 Trial Driver::TrialOf(uint64_t seed) const {
   Trial trial{seed, subject_.plan(seed), options_.without, {}};
-  if (options_.commits_lost) {
+  const auto go_back = [&trial, seed](Fault::Kind kind) {
     Chance chance(~seed);
-    Fault fault{.kind = Fault::Kind::kCommitsLost};
+    Fault fault{.kind = kind};
     fault.at = Millis(chance.Between(5'000, 60'000));
     fault.commits = static_cast<size_t>(chance.Between(1, 30));
     trial.faults.push_back(fault);
-  }
+  };
+  if (options_.commits_lost) go_back(Fault::Kind::kCommitsLost);
+  if (options_.cluster_back) go_back(Fault::Kind::kClusterBack);
   if (options_.faults.has_value()) trial = Only(trial, *options_.faults);
   if (options_.story) trial.tell = [](const std::string& line) { fmt::print("{}\n", line); };
   return trial;
@@ -88,6 +90,7 @@ std::string Driver::Replay(uint64_t seed, const Numbers& faults) const {
     command += fmt::format(" --without {}", Name(options_.without));
   }
   if (options_.commits_lost) command += " --commits-lost";
+  if (options_.cluster_back) command += " --cluster-back";
   if (faults.has_value()) {
     command +=
         faults->empty() ? " --no-faults" : fmt::format(" --faults {}", fmt::join(*faults, ","));
@@ -167,7 +170,7 @@ int Driver::RunMutations() {
   fmt::print("{:<12} seeds that fail of {}, and how the first does\n",
              "safety",
              options_.to - options_.from + 1);
-  for (const Without without : kSafeties) {
+  for (const Without without : subject_.safeties) {
     uint64_t failed = 0;
     std::string first;
     for (uint64_t seed = options_.from; seed <= options_.to; ++seed) {

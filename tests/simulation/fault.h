@@ -23,7 +23,14 @@ struct Fault {
     kCommitsFail,    // they fail, or it is not said what became of them
     kFenced,         // all members of groups are refused once
     kNodeAway,       // a node goes, and comes again as another
+    kNodeSilent,     // its kubelet does nothing, and it is not ready
+    kClusterAway,    // the API server is away
+    kCallsFail,      // to it: they are refused, done and not answered, or done later
+    kWatchesCut,
+    kWatchesExpire,  // none can go on from where it was
+    kWatchesLag,     // each by itself
     kCommitsLost,    // the database goes back, as after a failover to a standby
+    kClusterBack,    // the cluster's store goes back, as when a backup is restored
   };
 
   Kind kind = Kind::kEnd;
@@ -31,14 +38,15 @@ struct Fault {
   Millis time{0};    // how long
   size_t place = 0;  // of the process
   int node = 0;
-  size_t commits = 0;  // that are lost
+  size_t commits = 0;  // that are lost; of the cluster's store: changes
 };
 
 std::string_view Name(Fault::Kind kind);
 // `places`: the names of the processes.
 std::string Describe(const Fault& fault, const std::vector<std::string>& places);
 
-// 3 to 10 faults in the first minute. `nodes`: 0 where there are none.
-std::vector<Fault> DrawFaults(Chance& chance, size_t places, int nodes);
+// 3 to 10 faults in the first minute. `nodes`: 0 where there are none. `cluster`: its API is
+// simulated, too.
+std::vector<Fault> DrawFaults(Chance& chance, size_t places, int nodes, bool cluster = false);
 
 }  // namespace fluxqueue::simulation

@@ -57,12 +57,15 @@ std::string Read(const Texts& texts, const Subject& subject, Options* options) {
     return "--share: wanted N/OF, from 0";
   }
   if (!texts.without.empty()) {
-    const std::optional<Without> without = WithoutOf(texts.without);
-    if (!without.has_value()) return "--without: wanted one of " + ListOfSafeties();
+    const std::optional<Without> without = WithoutOf(subject, texts.without);
+    if (!without.has_value()) return "--without: wanted one of " + ListOfSafeties(subject);
     options->without = *without;
   }
   if (options->commits_lost && !subject.commits_may_be_lost) {
     return "--commits-lost: not simulated here";
+  }
+  if (options->cluster_back && !subject.cluster_may_go_back) {
+    return "--cluster-back: not simulated here";
   }
   return {};
 }
@@ -77,8 +80,10 @@ std::optional<Options> ParseOptions(const Subject& subject, int argc, char** arg
   CLI::App app("Real loops in a simulated world: " + subject.program);
   app.add_option("--seeds", texts.seeds, "FROM-TO, or one");
   app.add_option("--share", texts.share, "N/OF: only seeds whose rest by OF is N");
-  app.add_option("--without", texts.without, "a safety taken out: " + ListOfSafeties());
+  app.add_option("--without", texts.without, "a safety taken out: " + ListOfSafeties(subject));
   app.add_flag("--commits-lost", options.commits_lost, "the database goes back once in each run");
+  app.add_flag(
+      "--cluster-back", options.cluster_back, "the cluster's store goes back once in each run");
   CLI::Option* const only =
       app.add_option("--faults", faults, "only these faults of the plan, such as 0,3")
           ->delimiter(',');

@@ -19,6 +19,7 @@ struct Options {
   uint64_t shares = 1;
   Without without = Without::kNothing;
   bool commits_lost = false;
+  bool cluster_back = false;
   bool story = false;
   bool mutations = false;
   std::optional<std::vector<size_t>> faults;  // only these of the plan

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 namespace fluxqueue::simulation {
-namespace {
 
 delivery::LoopOptions OptionsOf(World& world, Owner& owner, const std::string& service) {
   delivery::LoopOptions options;
@@ -17,6 +16,8 @@ delivery::LoopOptions OptionsOf(World& world, Owner& owner, const std::string& s
   options.seed = world.scheduler().chance().Next();
   return options;
 }
+
+namespace {
 
 void Add(Counts& counts, const delivery::Stats& stats) {
   counts["commits"] += stats.commits;

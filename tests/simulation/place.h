@@ -25,6 +25,8 @@ class Process {
   virtual const delivery::Stats& stats() const = 0;
 };
 
+delivery::LoopOptions OptionsOf(World& world, Owner& owner, const std::string& service);
+
 class PartitionProcess final : public Process {
  public:
   // The handler is the process': it is made with its clock.

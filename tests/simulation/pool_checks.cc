@@ -42,8 +42,7 @@ void PoolWorld::CheckVersions() {
 
 void PoolWorld::CheckReleased(const MatcherTables::Key& key) {
   const auto& [id, attempt, part] = key;
-  const Job& job = jobs_.at(id);
-  if (job.attempt == attempt && !job.ended) Fail(fmt::format("{} is released and runs", id));
+  if (Runs(id, attempt)) Fail(fmt::format("{} is released and runs", id));
 }
 
 void PoolWorld::CheckRoom() {

@@ -3,10 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "services/matcher/adapters/pool_handler.h"
-#include "services/queue/adapters/pool_handler.h"
 #include "tests/simulation/driver.h"
 #include "tests/simulation/place.h"
+#include "tests/simulation/pool_processes.h"
 #include "tests/simulation/pool_standins.h"
 #include "tests/simulation/pool_world.h"
 #include "tests/simulation/strike.h"
@@ -20,46 +19,6 @@ const std::vector<std::string>& PlaceNames() {
   static const std::vector<std::string> names = {
       "queue-0", "queue-1", "matcher-0", "matcher-1", "starter-0", "teller-0"};
   return names;
-}
-
-// Nothing is decided by them, so all runs may share them.
-struct Metrics {
-  metrics::Registry registry;
-  queue::QueueMetrics queue{registry};
-  matcher::MatcherMetrics matcher{registry};
-  tracing::Tracer tracer{{}, registry};
-};
-
-Metrics& OfAll() {
-  static Metrics metrics;
-  return metrics;
-}
-
-class NoObserver final : public queue::JobObserver {
- public:
-  void Changed(std::vector<queue::JobSeen>) override {}
-  void PoolsGained() override {}
-  std::vector<std::string> Waiting() override { return {}; }
-  void Moved(const std::vector<std::pair<std::string, int64_t>>&) override {}
-};
-
-struct QueueParts {
-  explicit QueueParts(const Clock& clock)
-      : desk([] {}), handler(observer, feed, desk, OfAll().queue, clock, OfAll().tracer) {}
-  NoObserver observer;
-  queue::FactFeed feed;
-  queue::CommandDesk desk;
-  queue::PoolHandler handler;
-};
-
-std::shared_ptr<delivery::PartitionHandler> MakeQueue(const Clock& clock) {
-  const auto parts = std::make_shared<QueueParts>(clock);
-  return {parts, &parts->handler};
-}
-
-std::shared_ptr<delivery::PartitionHandler> MakeMatcher(const Clock& clock) {
-  return std::make_shared<matcher::PoolHandler>(
-      fluxion::EngineOptions{}, OfAll().matcher, clock, OfAll().tracer);
 }
 
 std::unique_ptr<Process> MakeProcess(PoolWorld& world, Owner& owner) {
@@ -91,7 +50,7 @@ Outcome Run(const Trial& trial) {
   PoolWorld world(trial, PoolWorld::DrawJobs(chance));
   Places places = StartPlaces(
       world, PlaceNames(), [&world](Owner& owner) { return MakeProcess(world, owner); });
-  Strike(world, places, trial.faults, [&](int node, bool away) { world.TakeNode(node, away); });
+  Strike(world, places, trial.faults, [&](const Fault& fault) { world.StrikeNode(fault); });
   RunToEnd(world,
            places,
            {.done = [&world] { return world.Done(); },

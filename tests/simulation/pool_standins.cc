@@ -16,13 +16,7 @@ constexpr Millis kTellInterval{700};
 
 Envelope Pool() {
   Envelope message;
-  auto* pool = message.mutable_pool_configured();
-  pool->set_engine("native");
-  pool->set_policy("first");
-  pool->set_answer_deadline_ms(5000);
-  pool->set_retry_min_ms(1000);
-  pool->set_retry_max_ms(8000);
-  pool->set_max_attempts(50);
+  *message.mutable_pool_configured() = ConfigOfPool();
   return message;
 }
 
@@ -66,6 +60,17 @@ Envelope Ended(const std::string& id) {
 }
 
 }  // namespace
+
+events::v1::PoolConfigured ConfigOfPool() {
+  events::v1::PoolConfigured pool;
+  pool.set_engine("native");
+  pool.set_policy("first");
+  pool.set_answer_deadline_ms(5000);
+  pool.set_retry_min_ms(1000);
+  pool.set_retry_max_ms(8000);
+  pool.set_max_attempts(50);
+  return pool;
+}
 
 void Teller::SayOnce(const std::string& key, const Make& make, Outbox& outbox) {
   if (world_.database().Of<StandInTables>().said.Has(key)) return;

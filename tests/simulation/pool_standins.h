@@ -15,6 +15,8 @@
 
 namespace fluxqueue::simulation {
 
+events::v1::PoolConfigured ConfigOfPool();
+
 // What they have said and handled, in the database: each thing is said once.
 struct StandInTables {
   explicit StandInTables(Undo& undo) : said(undo), versions(undo) {}

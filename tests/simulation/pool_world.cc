@@ -20,13 +20,26 @@ std::map<std::string, PoolWorld::Job> PoolWorld::DrawJobs(Chance& chance) {
 
 PoolWorld::PoolWorld(const Trial& trial, std::map<std::string, Job> jobs)
     : World(trial), jobs_(std::move(jobs)) {
-  for (auto& [id, job] : jobs_) {
-    scheduler().After(job.submit_at, [this, &id = id, &job = job] {
-      job.submitted = true;
-      if (tells()) Say(fmt::format("{} is submitted: {} slots of {}", id, job.slots, job.cpu));
-    });
+  for (const auto& [id, job] : jobs_) {
+    scheduler().After(job.submit_at, [this, &id = id] { Submit(id); });
   }
   database().OnCommit([this] { Check(); });
+}
+
+void PoolWorld::Submit(const std::string& id) {
+  Job& job = jobs_.at(id);
+  job.submitted = true;
+  if (tells()) Say(fmt::format("{} is submitted: {} slots of {}", id, job.slots, job.cpu));
+}
+
+bool PoolWorld::Runs(const std::string& id, uint32_t attempt) {
+  const Job& job = jobs_.at(id);
+  return job.attempt == attempt && !job.ended;
+}
+
+void PoolWorld::StrikeNode(const Fault& fault) {
+  TakeNode(fault.node, true);
+  scheduler().After(fault.time, [this, node = fault.node] { TakeNode(node, false); });
 }
 
 void PoolWorld::TakeNode(int number, bool away) {

@@ -17,7 +17,7 @@
 
 namespace fluxqueue::simulation {
 
-class PoolWorld final : public World {
+class PoolWorld : public World {
  public:
   static constexpr int kNodes = 5;
   static constexpr int kJobs = 20;
@@ -45,15 +45,22 @@ class PoolWorld final : public World {
 
   const std::map<std::string, Job>& jobs() const { return jobs_; }
   const Node& node(int number) const { return nodes_[static_cast<size_t>(number)]; }
-  void TakeNode(int number, bool away);
+  // REQUIRES: it is of kNodeAway.
+  void StrikeNode(const Fault& fault);
   // 0: it is stopped.
   void StartJob(const std::string& id, uint32_t attempt);
 
-  bool Done();
+  virtual bool Done();
   std::string WhatIsLeft();
 
  protected:
   void Forget() override { states_.clear(); }
+  Job& JobOf(const std::string& id) { return jobs_.at(id); }
+  virtual void Submit(const std::string& id);
+  // Something of that attempt runs.
+  virtual bool Runs(const std::string& id, uint32_t attempt);
+
+  virtual void TakeNode(int number, bool away);
 
  private:
   void Check();

@@ -32,6 +32,11 @@ struct QueueTables {
     std::string pool;
     queue_core::JobChange job;
     bool live() const { return !model::IsTerminal(job.state); }
+    bool holds() const {
+      using enum model::JobState;
+      return job.state == kAllocated || job.state == kBound || job.state == kRunning ||
+             job.state == kStopping;
+    }
   };
   struct Cycle {
     std::string requested;

@@ -28,8 +28,18 @@ Scheduler::~Scheduler() {
   for (Task& task : tasks_) task.fiber->Kill();
 }
 
-void Scheduler::Spawn(Owner& owner, std::string name, std::function<void()> body) {
-  tasks_.push_back({&owner, std::move(name), std::make_unique<Fiber>(std::move(body))});
+uint64_t Scheduler::Spawn(Owner& owner, std::string name, std::function<void()> body) {
+  tasks_.push_back({++spawned_, &owner, std::move(name), std::make_unique<Fiber>(std::move(body))});
+  return spawned_;
+}
+
+void Scheduler::Kill(uint64_t number) {
+  const auto task = std::ranges::find(tasks_, number, &Task::number);
+  if (task == tasks_.end()) return;
+  CHECK(running_ != &*task, "a fiber ends itself");
+  const NoYield at_once(*this);
+  task->fiber->Kill();
+  tasks_.erase(task);
 }
 
 void Scheduler::End(Owner& owner) {

@@ -42,7 +42,10 @@ class Scheduler {
   Chance& chance() { return chance_; }
   uint64_t steps() const { return steps_; }
 
-  void Spawn(Owner& owner, std::string name, std::function<void()> body);
+  // Returns the fiber's number.
+  uint64_t Spawn(Owner& owner, std::string name, std::function<void()> body);
+  // Unwinds that fiber, if it is there still. REQUIRES: called outside of it.
+  void Kill(uint64_t number);
   // Unwinds all fibers of the owner. REQUIRES: called outside of them.
   void End(Owner& owner);
   void Freeze(Owner& owner, Millis time);
@@ -73,6 +76,7 @@ class Scheduler {
 
  private:
   struct Task {
+    uint64_t number;
     Owner* owner;
     std::string name;
     std::unique_ptr<Fiber> fiber;
@@ -89,6 +93,7 @@ class Scheduler {
   Chance chance_;
   uint64_t steps_ = 0;
   int held_ = 0;
+  uint64_t spawned_ = 0;
   std::list<Task> tasks_;
   Task* running_ = nullptr;
   std::multimap<TimePoint, std::function<void()>> events_;

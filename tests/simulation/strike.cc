@@ -17,8 +17,8 @@ std::vector<std::string> NamesOf(const Places& places) {
 
 class Striker {
  public:
-  Striker(World& world, Places& places, const TakeNode& take_node)
-      : world_(world), scheduler_(world.scheduler()), places_(places), take_node_(take_node) {}
+  Striker(World& world, Places& places, const StrikeOthers& others)
+      : world_(world), scheduler_(world.scheduler()), places_(places), others_(others) {}
 
   void Strike(const Fault& fault) {
     ++world_.counts()["fault: " + std::string(Name(fault.kind))];
@@ -42,9 +42,14 @@ class Striker {
       case Fault::Kind::kFenced:
         return world_.bus().Fence();
       case Fault::Kind::kNodeAway:
-        take_node_(fault.node, true);
-        scheduler_.After(fault.time, [take = take_node_, node = fault.node] { take(node, false); });
-        return;
+      case Fault::Kind::kNodeSilent:
+      case Fault::Kind::kClusterAway:
+      case Fault::Kind::kCallsFail:
+      case Fault::Kind::kWatchesCut:
+      case Fault::Kind::kWatchesExpire:
+      case Fault::Kind::kWatchesLag:
+      case Fault::Kind::kClusterBack:
+        return others_(fault);
       case Fault::Kind::kCommitsLost:
         return world_.LoseCommits(fault.commits);
     }
@@ -90,7 +95,7 @@ class Striker {
   World& world_;
   Scheduler& scheduler_;
   Places& places_;
-  const TakeNode take_node_;
+  const StrikeOthers& others_;
 };
 
 std::string Describe(World& world, const Places& places) {
@@ -104,10 +109,10 @@ std::string Describe(World& world, const Places& places) {
 void Strike(World& world,
             Places& places,
             const std::vector<Fault>& faults,
-            const TakeNode& take_node) {
+            const StrikeOthers& others) {
   for (const Fault& fault : faults) {
-    world.scheduler().After(fault.at, [&world, &places, take_node, fault] {
-      Striker(world, places, take_node).Strike(fault);
+    world.scheduler().After(fault.at, [&world, &places, others, fault] {
+      Striker(world, places, others).Strike(fault);
     });
   }
 }

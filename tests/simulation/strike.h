@@ -11,14 +11,14 @@
 
 namespace fluxqueue::simulation {
 
-// What only some worlds have: a node goes, and comes again.
-using TakeNode = std::function<void(int node, bool away)>;
+// What only some worlds have: it happens to nodes, or to the cluster.
+using StrikeOthers = std::function<void(const Fault& fault)>;
 
 // At its time each of them will happen.
 void Strike(World& world,
             Places& places,
             const std::vector<Fault>& faults,
-            const TakeNode& take_node);
+            const StrikeOthers& others);
 
 struct Ending {
   std::function<bool()> done;

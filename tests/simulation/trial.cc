@@ -16,20 +16,30 @@ std::string_view Name(Without without) {
       return "settle";
     case Without::kUndo:
       return "undo";
+    case Without::kRow:
+      return "row";
+    case Without::kSweep:
+      return "sweep";
+    case Without::kVersion:
+      return "version";
+    case Without::kUid:
+      return "uid";
+    case Without::kQuarantine:
+      return "quarantine";
   }
   return "";
 }
 
-std::optional<Without> WithoutOf(std::string_view name) {
-  for (const Without without : kSafeties) {
+std::optional<Without> WithoutOf(const Subject& subject, std::string_view name) {
+  for (const Without without : subject.safeties) {
     if (Name(without) == name) return without;
   }
   return std::nullopt;
 }
 
-std::string ListOfSafeties() {
+std::string ListOfSafeties(const Subject& subject) {
   std::string list;
-  for (const Without without : kSafeties) {
+  for (const Without without : subject.safeties) {
     if (!list.empty()) list += ", ";
     list += Name(without);
   }

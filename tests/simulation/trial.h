@@ -1,7 +1,6 @@
 // What a run of a simulation is told, and what it tells.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,12 +14,20 @@
 namespace fluxqueue::simulation {
 
 // A safety that is taken out.
-enum class Without { kNothing, kEpoch, kSequence, kIncarnation, kSettle, kUndo };
-inline constexpr std::array<Without, 5> kSafeties = {
-    Without::kEpoch, Without::kSequence, Without::kIncarnation, Without::kSettle, Without::kUndo};
+enum class Without {
+  kNothing,
+  kEpoch,
+  kSequence,
+  kIncarnation,
+  kSettle,
+  kUndo,
+  kRow,
+  kSweep,
+  kVersion,
+  kUid,
+  kQuarantine,
+};
 std::string_view Name(Without without);
-std::optional<Without> WithoutOf(std::string_view name);
-std::string ListOfSafeties();
 
 using Counts = std::map<std::string, uint64_t>;
 // A line of the story.
@@ -44,13 +51,22 @@ constexpr uint64_t HashOf(uint64_t hash, uint64_t next) {
   return (hash ^ next) * 1099511628211ULL;
 }
 
+struct Subject;
+// Nothing: it is none of the subject's.
+std::optional<Without> WithoutOf(const Subject& subject, std::string_view name);
+std::string ListOfSafeties(const Subject& subject);
+
 // What a program simulates. The same trial has the same outcome, always.
 struct Subject {
   std::string program;
   uint64_t seeds = 0;               // where the command names none
   uint64_t mutation_seeds = 0;      // for each safety taken out
   std::vector<std::string> places;  // names of the processes
+  // That can be taken out, and what is simulated must notice.
+  std::vector<Without> safeties = {
+      Without::kEpoch, Without::kSequence, Without::kIncarnation, Without::kSettle, Without::kUndo};
   bool commits_may_be_lost = false;
+  bool cluster_may_go_back = false;
   std::function<std::vector<Fault>(uint64_t seed)> plan;
   std::function<Outcome(const Trial&)> run;
   // Counts that many seeds cannot leave at zero, or a part of what is simulated is not reached any

@@ -100,6 +100,8 @@ bool Lacking::Lacks(delivery::Safety safety) const {
       return world_.lacks(Without::kSequence);
     case delivery::Safety::kSettle:
       return world_.lacks(Without::kSettle);
+    case delivery::Safety::kQuarantine:
+      return world_.lacks(Without::kQuarantine);
   }
   return false;
 }

@@ -1,0 +1,219 @@
+#include "tests/simulation/cluster_world.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tests/simulation/admission_tables.h"
+#include "tests/simulation/binder_tables.h"
+
+namespace fluxqueue::simulation {
+namespace {
+
+using kubernetes::kPods;
+using kubernetes::SlotName;
+
+constexpr uint64_t kTraitsSalt = 0x70d5;
+
+SlotName SlotOf(const SimCluster::Object& pod) {
+  // hint: here nobody writes it but the binder.
+  const auto slot =
+      kubernetes::ParseSlotName(TextAt(pod.body, "/metadata/annotations/fluxqueue.io~1allocation"));
+  return slot.ok() ? *slot : SlotName();
+}
+
+bool IsComplete(const SimCluster::Object& job) {
+  return TextAt(job.body, "/status/conditions/0/type") == "Complete";
+}
+
+std::string NodeName(int number) {
+  return fmt::format("n{}", number);
+}
+
+}  // namespace
+
+ClusterWorld::ClusterWorld(const Trial& trial, std::map<std::string, Job> jobs)
+    : PoolWorld(trial, std::move(jobs)),
+      cluster_(scheduler()),
+      standins_(cluster_, counts(), kCpu) {
+  Chance chance(trial.seed ^ kTraitsSalt);
+  for (const auto& [id, job] : this->jobs()) {
+    traits_[id] = {.slots = job.slots,
+                   .cpu = job.cpu,
+                   .run = job.run,
+                   .suspended = chance.OneIn(2),
+                   .indexed = chance.OneIn(3),
+                   .keep = Millis(chance.OneIn(2) ? chance.Between(1, 5'000) : 0)};
+  }
+  cluster_.faults().no_versions = lacks(Without::kVersion);
+  cluster_.faults().no_uids = lacks(Without::kUid);
+  database().Of<BinderTables>().rows_late = lacks(Without::kRow);
+  for (int node = 0; node < kNodes; ++node) standins_.AddNode(NodeName(node));
+  cluster_.OnWrite([this](const std::string& plural, const Object* before, const Object* after) {
+    if (plural == kPods.plural) Written(before, after);
+    if (plural == kubernetes::kJobs.plural && after != nullptr && IsComplete(*after)) {
+      JobOf(after->uid).ended = true;
+    }
+  });
+  cluster_.OnStray([this](const std::string& uid, const Object& object) {
+    Fail(fmt::format("what was meant for {} is done to {}", uid, object.uid));
+  });
+  if (chance.OneIn(3)) standins_.AddPoison(NodeName(0), 500);
+}
+
+void ClusterWorld::Submit(const std::string& id) {
+  PoolWorld::Submit(id);
+  standins_.AddJob(id, traits_.at(id));
+}
+
+void ClusterWorld::TakeNode(int number, bool away) {
+  PoolWorld::TakeNode(number, away);
+  const std::string name = NodeName(number);
+  LosePods(name);
+  if (away) {
+    standins_.RemoveNode(name);
+  } else {
+    standins_.AddNode(name);
+  }
+}
+
+void ClusterWorld::LosePods(const std::string& node) {
+  for (const SimCluster::Stored& pod : cluster_.All(kPods)) {
+    if (pod->node != node) continue;
+    lost_.insert(pod->uid);
+    live_.erase(pod->uid);
+  }
+}
+
+// What the pods of before have done counts no more, nor what becomes of those of the backup. A Job
+// that is not in it is gone.
+void ClusterWorld::GoBack(size_t changes) {
+  cluster_.GoBack(changes);
+  standins_.Forget();
+  for (const SimCluster::Stored& pod : cluster_.All(kPods)) lost_.insert(pod->uid);
+  live_.clear();
+  for (int node = 0; node < kNodes; ++node) {
+    const bool known = cluster_.Find(kubernetes::kNodes, "", NodeName(node)) != nullptr;
+    if (!known && !this->node(node).away) standins_.AddNode(NodeName(node));
+  }
+  for (const auto& [id, job] : jobs()) {
+    if (job.submitted && cluster_.Find(kubernetes::kJobs, kSpace, id) == nullptr) {
+      JobOf(id).ended = true;
+    }
+  }
+}
+
+bool ClusterWorld::Runs(const std::string& id, uint32_t attempt) {
+  return std::ranges::any_of(live_, [&](const auto& live) {
+    return live.second.id == id && live.second.slot.attempt == attempt;
+  });
+}
+
+bool ClusterWorld::Done() {
+  return PoolWorld::Done() && database().Of<BinderTables>().jobs.rows().empty() &&
+         database().Of<AdmissionTables>().workloads.rows().empty();
+}
+
+void ClusterWorld::Written(const Object* before, const Object* after) {
+  const std::string& uid = after == nullptr ? before->uid : after->uid;
+  if (after == nullptr || after->node.empty() || after->Finished()) {
+    live_.erase(uid);
+    return;
+  }
+  if (!standins_.Works(after->node)) lost_.insert(uid);
+  if (!lost_.contains(uid)) {
+    live_[uid] = {
+        .id = after->owner, .slot = SlotOf(*after), .node = after->node, .cpu = CpuOf(*after)};
+  }
+  const bool was_bound = before != nullptr && !before->node.empty();
+  if (!was_bound && !after->owner.empty()) PodBound(*after);
+}
+
+void ClusterWorld::PodBound(const Object& pod) {
+  const Live bound = {.id = pod.owner, .slot = SlotOf(pod), .node = pod.node};
+  ++counts()["pods bound"];
+  if (tells()) {
+    Say(fmt::format("{} ({}) is bound to {}, slot {}",
+                    pod.name,
+                    pod.uid,
+                    pod.node,
+                    kubernetes::FormatSlotName(bound.slot)));
+  }
+  CheckAllocated(pod.uid, bound);
+  CheckRow(pod.uid, bound);
+  CheckOthers(pod.uid, bound);
+}
+
+void ClusterWorld::CheckAllocated(const std::string& uid, const Live& pod) {
+  const auto* row = database().Of<MatcherTables>().allocations.Find({pod.id, pod.slot.attempt, 0});
+  events::v1::Placement placement;
+  if (row == nullptr || !placement.ParseFromString(row->row.placement)) {
+    return Fail(uid + " is bound, and its job has no allocation");
+  }
+  const bool has = std::ranges::any_of(placement.slots(), [&](const auto& placed) {
+    return placed.slot() == pod.slot.slot && placed.node() == pod.node && !placed.released();
+  });
+  if (row->row.released || !has) {
+    Fail(fmt::format("{} is bound to {}, where its job has no such slot", uid, pod.node));
+  }
+}
+
+void ClusterWorld::CheckRow(const std::string& uid, const Live& pod) {
+  const binder::SlotRow* row = database().Of<BinderTables>().slots.Find(
+      {pod.id, pod.slot.attempt, static_cast<int>(pod.slot.slot)});
+  if (row == nullptr || row->value.pod_uid != uid || !row->value.Occupied()) {
+    Fail(fmt::format("{} is bound, and no row says so", uid));
+  }
+}
+
+void ClusterWorld::CheckOthers(const std::string& uid, const Live& pod) {
+  int64_t used = 0;
+  for (const auto& [other, live] : live_) {
+    if (live.node == pod.node) used += live.cpu;
+    if (other != uid && live.id == pod.id && live.slot.attempt == pod.slot.attempt &&
+        live.slot.slot == pod.slot.slot) {
+      Fail(fmt::format("{} and {} are in one slot", uid, other));
+    }
+  }
+  if (used > kCpu) Fail(fmt::format("{} is bound to {}, which is full", uid, pod.node));
+}
+
+void ClusterWorld::StrikeCluster(const Fault& fault) {
+  SimCluster::Faults& faults = cluster_.faults();
+  const std::string node = NodeName(fault.node);
+  switch (fault.kind) {
+    case Fault::Kind::kNodeAway:
+      return StrikeNode(fault);
+    case Fault::Kind::kNodeSilent:
+      LosePods(node);
+      standins_.Silence(node, true);
+      scheduler().After(fault.time, [this, node] { standins_.Silence(node, false); });
+      return;
+    case Fault::Kind::kClusterBack:
+      return GoBack(fault.commits);
+    case Fault::Kind::kClusterAway:
+      faults.away_until = scheduler().now() + fault.time;
+      return cluster_.CutWatches(/*expire=*/false);
+    case Fault::Kind::kWatchesCut:
+    case Fault::Kind::kWatchesExpire:
+      return cluster_.CutWatches(fault.kind == Fault::Kind::kWatchesExpire);
+    case Fault::Kind::kWatchesLag:
+      faults.slowest_event = Millis(3'000);
+      scheduler().After(fault.time,
+                        [&faults] { faults.slowest_event = SimCluster::Faults().slowest_event; });
+      return;
+    case Fault::Kind::kCallsFail:
+      faults.refuse_one_in = 6;
+      faults.unsaid_one_in = 5;
+      faults.late_one_in = 4;
+      scheduler().After(fault.time, [&faults] {
+        faults.refuse_one_in = faults.unsaid_one_in = faults.late_one_in = 0;
+      });
+      return;
+    default:
+      return;
+  }
+}
+
+}  // namespace fluxqueue::simulation

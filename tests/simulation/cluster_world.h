@@ -1,0 +1,61 @@
+// The pool of pool_world.h in a cluster: jobs are Jobs, what runs are their pods. And what must
+// hold whenever a pod is bound:
+//   - its slot is the job's, on that node, and has not been given back
+//   - the row that says so was there before
+//   - no other pod that has not ended has the slot
+//   - its node has room for it
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "libs/kubernetes/labels.h"
+#include "tests/simulation/cluster_standins.h"
+#include "tests/simulation/pool_world.h"
+#include "tests/simulation/sim_cluster.h"
+
+namespace fluxqueue::simulation {
+
+class ClusterWorld final : public PoolWorld {
+ public:
+  ClusterWorld(const Trial& trial, std::map<std::string, Job> jobs);
+
+  SimCluster& cluster() { return cluster_; }
+  const JobTraits& traits(const std::string& id) const { return traits_.at(id); }
+  void StrikeCluster(const Fault& fault);
+
+  bool Done() override;
+
+ protected:
+  void TakeNode(int number, bool away) override;
+  void Submit(const std::string& id) override;
+  bool Runs(const std::string& id, uint32_t attempt) override;
+
+ private:
+  using Object = SimCluster::Object;
+  // A pod that is bound, has not ended, and is not lost.
+  struct Live {
+    std::string id;  // of its job; empty: somebody else's
+    kubernetes::SlotName slot{};
+    std::string node{};
+    int64_t cpu = 0;
+  };
+
+  void Written(const Object* before, const Object* after);
+  void PodBound(const Object& pod);
+  void CheckAllocated(const std::string& uid, const Live& pod);
+  void CheckRow(const std::string& uid, const Live& pod);
+  void CheckOthers(const std::string& uid, const Live& pod);
+  // A node has lost sight of them: they may run there, and nobody waits for them.
+  void LosePods(const std::string& node);
+  void GoBack(size_t changes);
+
+  SimCluster cluster_;
+  Standins standins_;
+  std::map<std::string, JobTraits> traits_;
+  std::map<std::string, Live> live_;  // by uid
+  std::set<std::string> lost_;        // uids
+};
+
+}  // namespace fluxqueue::simulation
