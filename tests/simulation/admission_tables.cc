@@ -42,12 +42,12 @@ bool HasSpec(const MatcherTables& tables, const std::string& job_id) {
 
 }  // namespace
 
-absl::StatusOr<AdmissionRows> LoadRows(pqxx::transaction_base& tx) {
+AdmissionRows LoadRows(pqxx::transaction_base& tx) {
   const AdmissionTables& tables = Of<AdmissionTables>(tx);
-  return AdmissionRows{.pools = RowsOf(tables.pools),
-                       .queues = RowsOf(tables.queues),
-                       .windows = {},
-                       .workloads = RowsOf(tables.workloads)};
+  return {.pools = RowsOf(tables.pools),
+          .queues = RowsOf(tables.queues),
+          .windows = {},
+          .workloads = RowsOf(tables.workloads)};
 }
 
 void WriteRows(pqxx::transaction_base& tx,

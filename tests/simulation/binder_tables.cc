@@ -53,6 +53,14 @@ bool IsMissed(const QueueTables::Job& job, const JobRow* known) {
          (row.state == JobState::kStopping && known->version < row.version);
 }
 
+// The third.
+bool IsUnheard(const queue_core::JobChange& job, const JobRow& known) {
+  if (job.attempt != known.attempt) return false;
+  if (job.state == JobState::kStopping) return known.stopped;
+  return known.failed && (job.state == JobState::kAllocated || job.state == JobState::kBound ||
+                          job.state == JobState::kRunning);
+}
+
 void EraseSlots(BinderTables& tables, const std::string& job_id) {
   tables.slots.EraseIf([&](const auto& key, const auto&) { return std::get<0>(key) == job_id; });
 }
@@ -107,10 +115,7 @@ Missed LoadMissed(pqxx::transaction_base& tx, const std::string& after) {
     if (id <= after) continue;
     const JobRow* known = tables.jobs.Find(id);
     if (IsMissed(job, known)) missed.facts.push_back(FactOf(job));
-    if (known != nullptr && known->stopped && known->attempt == job.job.attempt &&
-        job.job.state == JobState::kStopping) {
-      missed.stopped.push_back(id);
-    }
+    if (known != nullptr && IsUnheard(job.job, *known)) missed.ends.push_back(id);
   }
   return missed;
 }
