@@ -17,7 +17,6 @@ using kubernetes::SlotName;
 constexpr uint64_t kTraitsSalt = 0x70d5;
 
 SlotName SlotOf(const SimCluster::Object& pod) {
-  // hint: here nobody writes it but the binder.
   const auto slot =
       kubernetes::ParseSlotName(TextAt(pod.body, "/metadata/annotations/fluxqueue.io~1allocation"));
   return slot.ok() ? *slot : SlotName();
