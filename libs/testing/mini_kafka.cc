@@ -4,9 +4,9 @@
 
 namespace fluxqueue::testing {
 
-void MiniKafka::LoseTails(const std::string& topic) {
+void LoseTails(const std::string& broker, const std::string& topic) {
   constexpr uintmax_t kTorn = 8;  // the rest of a batch is worth nothing
-  const std::filesystem::path data = std::filesystem::path(server_.folder()) / "data";
+  const std::filesystem::path data = std::filesystem::path(broker) / "data";
   // Else the broker trusts its logs.
   std::filesystem::remove(data / ".kafka_cleanshutdown");
   for (const auto& folder : std::filesystem::directory_iterator(data)) {

@@ -9,6 +9,10 @@
 
 namespace fluxqueue::testing {
 
+// The disk of the broker in `folder`, which was killed, had not got the last batch of each of the
+// topic's partitions yet, though it was acknowledged. REQUIRES: it does not run.
+void LoseTails(const std::string& folder, const std::string& topic);
+
 // Aborts the test program when the broker does not start (the message shows the tool's output).
 class MiniKafka {
  public:
@@ -20,9 +24,8 @@ class MiniKafka {
   // Data are kept in between.
   void Stop() { server_.Stop(); }
   void Start() { server_.Start(); }
-  // The disk of a broker that was killed had not got the last batch of each of the topic's
-  // partitions yet, though it was acknowledged. REQUIRES: stopped.
-  void LoseTails(const std::string& topic);
+  // REQUIRES: stopped.
+  void LoseTails(const std::string& topic) { testing::LoseTails(server_.folder(), topic); }
 
  private:
   MiniServer server_;

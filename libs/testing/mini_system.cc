@@ -49,20 +49,9 @@ absl::StatusOr<std::unique_ptr<MiniSystem>> MiniSystem::Start(const MiniSystemOp
   for (const auto& [service, lines] : options.sections) {
     std::ofstream(fmt::format("{}/sections/{}.yaml", folder, service)) << lines;
   }
-  std::vector<std::string> words = {"stack/start",
-                                    folder,
-                                    "--test",
-                                    "--signed",
-                                    "--nodes",
-                                    std::to_string(options.nodes),
-                                    "--replicas",
-                                    std::to_string(options.replicas),
-                                    "--parent",
-                                    std::to_string(getpid())};
-  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
-  RETURN_IF_ERROR(system->Tool(words).status());
-  system->database_ = std::make_unique<postgres::Connection>(postgres::Options{
-      .dsn = ReadLine(folder + "/postgres/dsn"), .application = "test", .schema = "public"});
+  if (options.prepare) RETURN_IF_ERROR(options.prepare(folder));
+  RETURN_IF_ERROR(system->StartStack(options.nodes, options.replicas, options.arguments));
+  system->Reconnect();
   return system;
 }
 
@@ -81,6 +70,32 @@ absl::StatusOr<std::string> MiniSystem::Tool(const std::vector<std::string>& wor
   return Run(fmt::format("FLUXQUEUE_BIN={} {} 2>&1",
                          ShellQuote(fmt::format("{}/bin", FLUXQUEUE_BINARY_DIR)),
                          ShellCommand(command)));
+}
+
+absl::Status MiniSystem::StartStack(int nodes,
+                                    int replicas,
+                                    const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {"stack/start",
+                                    folder_,
+                                    "--test",
+                                    "--signed",
+                                    "--nodes",
+                                    std::to_string(nodes),
+                                    "--replicas",
+                                    std::to_string(replicas),
+                                    "--parent",
+                                    std::to_string(getpid())};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return Tool(words).status();
+}
+
+absl::Status MiniSystem::StartReplicas(int replicas) {
+  return StartStack(0, replicas, {});
+}
+
+void MiniSystem::Reconnect() {
+  database_ = std::make_unique<postgres::Connection>(postgres::Options{
+      .dsn = ReadLine(folder_ + "/postgres/dsn"), .application = "test", .schema = "public"});
 }
 
 absl::StatusOr<std::string> MiniSystem::Kubectl(const std::vector<std::string>& arguments,

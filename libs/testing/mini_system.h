@@ -28,6 +28,8 @@ struct MiniSystemOptions {
   std::vector<std::string> arguments{};  // more, for tools/stack/start
   // By service: lines of YAML for its own section.
   std::map<std::string, std::string> sections{};
+  // Given the folder, before anything is started in it.
+  std::function<absl::Status(const std::string&)> prepare{};
 };
 
 class MiniSystem {
@@ -50,9 +52,13 @@ class MiniSystem {
   // As the database's owner; all values as text, NULL as "". Waits some seconds for a database that
   // is away.
   absl::StatusOr<std::vector<Row>> Query(const std::string& sql);
+  // From now on asks the database that DIR/postgres/dsn names.
+  void Reconnect();
   // The only value of the only row.
   absl::StatusOr<std::string> QueryOne(const std::string& sql);
 
+  // So many of each service, side by side. Returns when all are ready.
+  absl::Status StartReplicas(int replicas);
   // Returns when it is ready. One that runs is left alone.
   absl::Status StartService(const std::string& name, int replica = 1);
   // Starts one that has run before, as it was, and does not wait: what it needs may be away.
@@ -92,6 +98,7 @@ class MiniSystem {
   explicit MiniSystem(std::string folder);
 
   absl::StatusOr<std::string> Tool(const std::vector<std::string>& words);
+  absl::Status StartStack(int nodes, int replicas, const std::vector<std::string>& arguments);
 
   const std::string folder_;
   std::unique_ptr<postgres::Connection> database_;

@@ -22,6 +22,7 @@
 #include "tests/chaos/plan.h"
 #include "tests/chaos/report.h"
 #include "tests/chaos/sightings.h"
+#include "tests/chaos/site.h"
 #include "tests/e2e/system_test_base.h"
 #include "tests/soak/hands.h"
 #include "tests/soak/settle.h"
@@ -32,6 +33,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::duration_cast;
 using std::chrono::seconds;
+
+constexpr int kReplicas = 2;
 
 struct Form {
   LoadOptions load{};
@@ -53,11 +56,16 @@ Form LongForm(uint64_t seed) {
           .most_ends = seconds(180)};
 }
 
-std::vector<Fault> ChosenFaults() {
-  std::vector<Fault> faults = ServiceFaults();
-  std::ranges::move(PartFaults(), std::back_inserter(faults));
+// Those that the machine can do.
+std::vector<Fault> ChosenFaults(const Site& site) {
+  std::vector<Fault> faults = AllFaults();
   const std::string chosen = testing::TextOf("FLUXQUEUE_CHAOS_FAULTS");
-  std::erase_if(faults, [&](const Fault& fault) { return fault.name.find(chosen) == fault.name.npos; });
+  std::erase_if(faults, [&](const Fault& fault) {
+    if (fault.name.find(chosen) == std::string::npos) return true;
+    if (!fault.needs_disks || site.has_disks()) return false;
+    fmt::print("skip  {}: this process may not mount a disk\n", fault.name);
+    return true;
+  });
   return faults;
 }
 
@@ -65,8 +73,10 @@ class ChaosTest : public e2e::SystemTest {
  protected:
   static void SetUpTestSuite() {
     StartSystem({.nodes = 0,
-                 .replicas = 2,
-                 .sections = {{"binder", "kill_wait: 10s\n"}, {"cleanup", "sweep_interval: 10s\n"}}});
+                 .replicas = 0,
+                 .arguments = {"--replicated"},
+                 .sections = {{"binder", "kill_wait: 10s\n"}, {"cleanup", "sweep_interval: 10s\n"}},
+                 .prepare = Site::MountDisks});
   }
 
   // What SystemTest looks at in the end is looked at before.
@@ -83,6 +93,8 @@ class ChaosTest : public e2e::SystemTest {
   }
 
   void Begin(const Form& form) {
+    const absl::Status started = site_.Start(kReplicas);
+    ASSERT_TRUE(started.ok()) << Message(started);
     const absl::Status prepared = hands_.Prepare();
     ASSERT_TRUE(prepared.ok()) << Message(prepared);
     sightings_ = std::make_unique<Sightings>(system_->folder() + "/kubeconfig", std::string(soak::kNamespace));
@@ -118,9 +130,9 @@ class ChaosTest : public e2e::SystemTest {
     outcomes_.push_back(std::move(outcome));
   }
 
-  static void StrikeAndHeal(const Strike& strike, const Form& form, Complaints* complaints) {
+  void StrikeAndHeal(const Strike& strike, const Form& form, Complaints* complaints) {
     const auto perform = [&](const Deed& deed, const std::string& what) {
-      const absl::Status done = deed(*system_);
+      const absl::Status done = deed(site_);
       if (!done.ok()) complaints->push_back(what + Message(done));
     };
     for (const Fault* fault : strike) perform(fault->strike, "it could not be done: ");
@@ -217,6 +229,7 @@ class ChaosTest : public e2e::SystemTest {
   }
 
   const uint64_t seed_ = testing::NumberOf("FLUXQUEUE_CHAOS_SEED", 1);
+  Site site_{system_.get()};
   soak::Hands hands_{system_.get()};
   soak::Settling settling_{system_.get(), &hands_};
   std::unique_ptr<Sightings> sightings_;
@@ -232,7 +245,7 @@ class ChaosTest : public e2e::SystemTest {
 TEST_F(ChaosTest, EachJobEndsOnceWhateverIsStruck) {
   const auto length = std::chrono::minutes(testing::NumberOf("FLUXQUEUE_CHAOS_MINUTES", 0));
   const Form form = length.count() == 0 ? ShortForm(seed_) : LongForm(seed_);
-  const std::vector<Fault> faults = ChosenFaults();
+  const std::vector<Fault> faults = ChosenFaults(site_);
   ASSERT_FALSE(faults.empty()) << "no fault is called so";
   fmt::print("seed {}, {} faults, {} jobs in flight\n", seed_, faults.size(), form.load.in_flight);
   Begin(form);

@@ -1,4 +1,5 @@
-// The faults that chaos knows: a row each (services.cc, parts.cc). How to add one: README.md.
+// The faults that chaos knows: a row each (services.cc, kafka.cc, postgres.cc, kubernetes.cc). How
+// to add one: README.md.
 #pragma once
 
 #include <chrono>
@@ -6,14 +7,26 @@
 #include <string>
 #include <vector>
 
-#include "libs/testing/mini_system.h"
+#include "tests/chaos/site.h"
 
 #include "absl/status/status.h"
 
 namespace fluxqueue::chaos {
 
-// Done to the system. Returns when it is done, not when the system has noticed.
-using Deed = std::function<absl::Status(testing::MiniSystem&)>;
+// Done to a system. Returns when it is done, not when the system has noticed.
+using Deed = std::function<absl::Status(Site&)>;
+
+// The process ("queue-1", "kafka/kafka") dies; stands still; goes on.
+Deed Killed(const std::string& process);
+Deed Stopped(const std::string& process);
+Deed Continued(const std::string& process);
+// A part ("kafka", "postgres", "cluster") is started, with its data.
+Deed Started(const std::string& part);
+// What Kubernetes does with a container that has ended: the same again.
+Deed Launched(const std::string& service, int replica);
+absl::Status Nothing(Site& site);
+// One after the other.
+Deed Each(std::vector<Deed> deeds);
 
 struct Fault {
   std::string name{};    // "queue-1 is killed"
@@ -28,9 +41,15 @@ struct Fault {
   bool loses_log = false;
   // For so long at most nothing is bound, once it has healed.
   std::chrono::seconds recovery{5};
+  // It fills a disk (Site::has_disks).
+  bool needs_disks = false;
 };
 
 std::vector<Fault> ServiceFaults();
-std::vector<Fault> PartFaults();
+std::vector<Fault> KafkaFaults();
+std::vector<Fault> PostgresFaults();
+std::vector<Fault> KubernetesFaults();
+// All of these, and one that does nothing, for comparison.
+std::vector<Fault> AllFaults();
 
 }  // namespace fluxqueue::chaos

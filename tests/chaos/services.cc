@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include "libs/base/status_macros.h"
 #include "tests/chaos/fault.h"
 
 namespace fluxqueue::chaos {
@@ -12,46 +11,47 @@ namespace {
 constexpr std::array kPipeline = {"admission", "queue", "matcher", "binder", "cleanup"};
 // Nothing is bound by them.
 constexpr std::array kBeside = {"visibility", "graph"};
-constexpr int kReplicas = 2;
 
-// What Kubernetes does with a container that has ended: the same again.
-Deed Launch(const std::string& service, int replica) {
-  return [=](testing::MiniSystem& system) { return system.LaunchService(service, replica); };
+Deed ToldToEnd(const std::string& process) {
+  return [=](Site& site) { return site.system().End(process, SIGTERM); };
 }
 
-Deed Ends(const std::string& process, int signal) {
-  return [=](testing::MiniSystem& system) { return system.End(process, signal); };
-}
-
-Deed Signalled(const std::string& process, int signal) {
-  return [=](testing::MiniSystem& system) { return system.Signal(process, signal); };
-}
-
-void Add(const std::string& service, int replica, std::vector<Fault>* faults) {
+void AddReplica(const std::string& service, int replica, std::vector<Fault>* faults) {
   const std::string process = fmt::format("{}-{}", service, replica);
   faults->push_back({.name = process + " is killed",
                      .target = process,
-                     .strike = Ends(process, SIGKILL),
-                     .heal = Launch(service, replica)});
+                     .strike = Killed(process),
+                     .heal = Launched(service, replica)});
   faults->push_back({.name = process + " stands still",
                      .target = process,
-                     .strike = Signalled(process, SIGSTOP),
-                     .heal = Signalled(process, SIGCONT),
+                     .strike = Stopped(process),
+                     .heal = Continued(process),
                      .held = true});
   faults->push_back({.name = process + " is told to end",
                      .target = process,
-                     .strike = Ends(process, SIGTERM),
-                     .heal = Launch(service, replica)});
+                     .strike = ToldToEnd(process),
+                     .heal = Launched(service, replica)});
+}
+
+// Of admission: what is made meanwhile is refused, its webhook being down.
+Fault Away(const std::string& service) {
+  return {.name = service + " is away",
+          .target = service + "-1",
+          .strike = Each({Killed(service + "-1"), Killed(service + "-2")}),
+          .heal = Each({Launched(service, 1), Launched(service, 2)}),
+          .held = true};
 }
 
 }  // namespace
 
 std::vector<Fault> ServiceFaults() {
   std::vector<Fault> faults;
-  for (int replica = 1; replica <= kReplicas; ++replica) {
-    for (const char* service : kPipeline) Add(service, replica, &faults);
+  for (const char* service : kPipeline) {
+    AddReplica(service, 1, &faults);
+    AddReplica(service, 2, &faults);
+    faults.push_back(Away(service));
   }
-  for (const char* service : kBeside) Add(service, 1, &faults);
+  for (const char* service : kBeside) AddReplica(service, 1, &faults);
   return faults;
 }
 

@@ -1,0 +1,60 @@
+#include "tests/chaos/fault.h"
+
+#include <iterator>
+#include <utility>
+
+#include <signal.h>
+
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::chaos {
+namespace {
+
+Deed Signalled(const std::string& process, int signal) {
+  return [=](Site& site) { return site.system().Signal(process, signal); };
+}
+
+}  // namespace
+
+absl::Status Nothing(Site& /*site*/) {
+  return absl::OkStatus();
+}
+
+Deed Killed(const std::string& process) {
+  return [=](Site& site) { return site.system().End(process, SIGKILL); };
+}
+
+Deed Stopped(const std::string& process) {
+  return Signalled(process, SIGSTOP);
+}
+
+Deed Continued(const std::string& process) {
+  return Signalled(process, SIGCONT);
+}
+
+Deed Started(const std::string& part) {
+  return [=](Site& site) { return site.system().StartPart(part); };
+}
+
+Deed Launched(const std::string& service, int replica) {
+  return [=](Site& site) { return site.system().LaunchService(service, replica); };
+}
+
+Deed Each(std::vector<Deed> deeds) {
+  return [deeds = std::move(deeds)](Site& site) {
+    for (const Deed& deed : deeds) RETURN_IF_ERROR(deed(site));
+    return absl::OkStatus();
+  };
+}
+
+std::vector<Fault> AllFaults() {
+  std::vector<Fault> all = {
+      {.name = "nothing", .target = "nothing", .strike = Nothing, .heal = Nothing, .held = true}};
+  for (const auto& faults :
+       {ServiceFaults(), KafkaFaults(), PostgresFaults(), KubernetesFaults()}) {
+    std::copy(faults.begin(), faults.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace fluxqueue::chaos
