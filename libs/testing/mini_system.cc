@@ -158,16 +158,19 @@ absl::Status MiniSystem::StartService(const std::string& name, int replica) {
   return Tool({"services/start", folder_, name, "--replica", std::to_string(replica)}).status();
 }
 
-absl::Status MiniSystem::LaunchService(const std::string& name, int replica) {
+absl::Status MiniSystem::LaunchService(const std::string& name,
+                                       int replica,
+                                       const std::vector<std::string>& before) {
   const std::string instance = fmt::format("{}-{}", name, replica);
-  return Run(fmt::format(
-                 "bash -euc '. {0}/log.sh; . {0}/proc.sh; proc_start \"$@\"' start {1}",
-                 ToolPath("lib"),
-                 ShellCommand({folder_,
-                               instance,
-                               fmt::format("{}/bin/fluxqueue-{}", FLUXQUEUE_BINARY_DIR, name),
-                               "--config",
-                               fmt::format("{}/config/{}.yaml", folder_, instance)})))
+  std::vector<std::string> words = {folder_, instance};
+  words.insert(words.end(), before.begin(), before.end());
+  words.insert(words.end(),
+               {fmt::format("{}/bin/fluxqueue-{}", FLUXQUEUE_BINARY_DIR, name),
+                "--config",
+                fmt::format("{}/config/{}.yaml", folder_, instance)});
+  return Run(fmt::format("bash -euc '. {0}/log.sh; . {0}/proc.sh; proc_start \"$@\"' start {1}",
+                         ToolPath("lib"),
+                         ShellCommand(words)))
       .status();
 }
 

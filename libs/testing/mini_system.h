@@ -62,7 +62,10 @@ class MiniSystem {
   // Returns when it is ready. One that runs is left alone.
   absl::Status StartService(const std::string& name, int replica = 1);
   // Starts one that has run before, as it was, and does not wait: what it needs may be away.
-  absl::Status LaunchService(const std::string& name, int replica = 1);
+  // `before`: words before the program's, such as {"env", "A=b"}.
+  absl::Status LaunchService(const std::string& name,
+                             int replica = 1,
+                             const std::vector<std::string>& before = {});
   // What /readyz says: "ok", or what it waits for. Unavailable: it does not answer.
   absl::StatusOr<std::string> Readiness(const std::string& name, int replica = 1);
   // SIGKILL, in the middle of whatever it does.

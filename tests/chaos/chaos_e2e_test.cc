@@ -76,7 +76,7 @@ class ChaosTest : public e2e::SystemTest {
                  .replicas = 0,
                  .arguments = {"--replicated"},
                  .sections = {{"binder", "kill_wait: 10s\n"}, {"cleanup", "sweep_interval: 10s\n"}},
-                 .prepare = Site::MountDisks});
+                 .prepare = Site::Prepare});
   }
 
   // What SystemTest looks at in the end is looked at before.

@@ -49,9 +49,9 @@ Deed Each(std::vector<Deed> deeds) {
 
 std::vector<Fault> AllFaults() {
   std::vector<Fault> all = {
-      {.name = "nothing", .target = "nothing", .strike = Nothing, .heal = Nothing, .held = true}};
+      {.name = "nothing", .targets = {"nothing"}, .strike = Nothing, .heal = Nothing, .held = true}};
   for (const auto& faults :
-       {ServiceFaults(), KafkaFaults(), PostgresFaults(), KubernetesFaults()}) {
+       {ServiceFaults(), KafkaFaults(), PostgresFaults(), KubernetesFaults(), ClockFaults()}) {
     std::copy(faults.begin(), faults.end(), std::back_inserter(all));
   }
   return all;

@@ -1,5 +1,5 @@
-// The faults that chaos knows: a row each (services.cc, kafka.cc, postgres.cc, kubernetes.cc). How
-// to add one: README.md.
+// The faults that chaos knows: a row each (services.cc, kafka.cc, postgres.cc, kubernetes.cc,
+// clocks.cc). How to add one: README.md.
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,8 @@ absl::Status Nothing(Site& site);
 Deed Each(std::vector<Deed> deeds);
 
 struct Fault {
-  std::string name{};    // "queue-1 is killed"
-  std::string target{};  // what it strikes; no two faults strike it at once
+  std::string name{};                  // "queue-1 is killed"
+  std::vector<std::string> targets{};  // what it strikes; no two faults strike one of them at once
   Deed strike{};
   Deed heal{};
   // There is time between the two; else one follows the other.
@@ -49,6 +49,7 @@ std::vector<Fault> ServiceFaults();
 std::vector<Fault> KafkaFaults();
 std::vector<Fault> PostgresFaults();
 std::vector<Fault> KubernetesFaults();
+std::vector<Fault> ClockFaults();
 // All of these, and one that does nothing, for comparison.
 std::vector<Fault> AllFaults();
 

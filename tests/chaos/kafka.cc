@@ -1,8 +1,7 @@
-#include "libs/kafka/admin.h"
-
 #include <fstream>
 
 #include "libs/base/status_macros.h"
+#include "libs/kafka/admin.h"
 #include "libs/kafka/topics.h"
 #include "libs/testing/mini_kafka.h"
 #include "tests/chaos/fault.h"
@@ -42,34 +41,34 @@ absl::Status EmptyDisk(Site& site) {
 std::vector<Fault> KafkaFaults() {
   return {
       {.name = "kafka is killed",
-       .target = "kafka",
+       .targets = {"kafka"},
        .strike = Killed("kafka/kafka"),
        .heal = Started("kafka")},
       {.name = "kafka stands still",
-       .target = "kafka",
+       .targets = {"kafka"},
        .strike = Stopped("kafka/kafka"),
        .heal = Continued("kafka/kafka"),
        .held = true},
       // A broker whose only disk is full ends.
       {.name = "kafka's disk is full",
-       .target = "kafka",
+       .targets = {"kafka"},
        .strike = FillDisk,
        .heal = Each({EmptyDisk, Started("kafka")}),
        .held = true,
        .needs_disks = true},
       {.name = "kafka has lost its last records",
-       .target = "kafka",
+       .targets = {"kafka"},
        .strike = Each({Killed("kafka/kafka"), LoseTails}),
        .heal = Started("kafka"),
        .loses_log = true},
       {.name = "the pool's topic is deleted",
-       .target = "kafka",
+       .targets = {"kafka"},
        .strike = DeletePoolTopic,
        .heal = Nothing,
        .loses_log = true},
       // The matchers had not read all of it.
       {.name = "kafka has lost its data",
-       .target = "kafka",
+       .targets = {"kafka", "matcher-1", "matcher-2"},
        .strike = Each({Killed("matcher-1"), Killed("matcher-2")}),
        .heal = Each({LoseData, Started("kafka"), Launched("matcher", 1), Launched("matcher", 2)}),
        .held = true,

@@ -7,6 +7,13 @@ namespace {
 
 constexpr int kPairEvery = 3;
 
+bool Meet(const Fault& one, const Fault& other) {
+  return std::find_first_of(one.targets.begin(),
+                            one.targets.end(),
+                            other.targets.begin(),
+                            other.targets.end()) != one.targets.end();
+}
+
 }  // namespace
 
 std::vector<Strike> EachOnce(const std::vector<Fault>& faults) {
@@ -36,8 +43,8 @@ Strike Decks::Next(bool losing_log) {
 
 const Fault* Decks::Draw(bool losing_log, const Strike& strike) {
   const auto suits = [&](const Fault* fault) {
-    const auto same = [fault](const Fault* other) { return other->target == fault->target; };
-    return (losing_log || !fault->loses_log) && std::none_of(strike.begin(), strike.end(), same);
+    const auto meet = [fault](const Fault* other) { return Meet(*fault, *other); };
+    return (losing_log || !fault->loses_log) && std::none_of(strike.begin(), strike.end(), meet);
   };
   const auto found = std::find_if(deck_.rbegin(), deck_.rend(), suits);
   if (found == deck_.rend()) return nullptr;

@@ -12,10 +12,10 @@ namespace {
 using ::testing::ElementsAre;
 
 std::vector<Fault> Some() {
-  return {{.name = "the log is lost", .target = "kafka", .loses_log = true},
-          {.name = "kafka is killed", .target = "kafka"},
-          {.name = "queue-1 is killed", .target = "queue-1"},
-          {.name = "queue-2 is killed", .target = "queue-2"}};
+  return {{.name = "the log is lost", .targets = {"kafka"}, .loses_log = true},
+          {.name = "kafka is killed", .targets = {"kafka"}},
+          {.name = "queue-1 is killed", .targets = {"queue-1"}},
+          {.name = "queue-2 is killed", .targets = {"queue-2"}}};
 }
 
 std::vector<std::string> Names(const Strike& strike) {
@@ -57,7 +57,7 @@ TEST(PlanTest, EveryThirdStrikeIsOfTwoAtOnceAndNeverOfOneTarget) {
   for (int i = 1; i <= 300; ++i) {
     const Strike strike = decks.Next(true);
     ASSERT_EQ(strike.size(), i % 3 == 0 ? 2 : 1);
-    EXPECT_TRUE(strike.size() == 1 || strike[0]->target != strike[1]->target);
+    EXPECT_TRUE(strike.size() == 1 || strike[0]->targets != strike[1]->targets);
   }
 }
 
@@ -73,7 +73,7 @@ TEST(PlanTest, TheLogIsLostOnlyWhenItMay) {
 }
 
 TEST(PlanTest, WhatIsAloneStrikesAlone) {
-  const std::vector<Fault> faults = {{.name = "kafka is killed", .target = "kafka"}};
+  const std::vector<Fault> faults = {{.name = "kafka is killed", .targets = {"kafka"}}};
   Decks decks(1, faults);
   for (int i = 0; i < 6; ++i) EXPECT_THAT(Names(decks.Next(false)), ElementsAre("kafka is killed"));
 }

@@ -19,16 +19,16 @@ Deed ToldToEnd(const std::string& process) {
 void AddReplica(const std::string& service, int replica, std::vector<Fault>* faults) {
   const std::string process = fmt::format("{}-{}", service, replica);
   faults->push_back({.name = process + " is killed",
-                     .target = process,
+                     .targets = {process},
                      .strike = Killed(process),
                      .heal = Launched(service, replica)});
   faults->push_back({.name = process + " stands still",
-                     .target = process,
+                     .targets = {process},
                      .strike = Stopped(process),
                      .heal = Continued(process),
                      .held = true});
   faults->push_back({.name = process + " is told to end",
-                     .target = process,
+                     .targets = {process},
                      .strike = ToldToEnd(process),
                      .heal = Launched(service, replica)});
 }
@@ -36,7 +36,7 @@ void AddReplica(const std::string& service, int replica, std::vector<Fault>* fau
 // Of admission: what is made meanwhile is refused, its webhook being down.
 Fault Away(const std::string& service) {
   return {.name = service + " is away",
-          .target = service + "-1",
+          .targets = {service + "-1", service + "-2"},
           .strike = Each({Killed(service + "-1"), Killed(service + "-2")}),
           .heal = Each({Launched(service, 1), Launched(service, 2)}),
           .held = true};

@@ -21,25 +21,40 @@ constexpr const char* kRoom = "size=4g";
 // A disk that is full still has the rest of a page.
 constexpr int kLeftKib = 8;
 
-std::string PostgresTool(const std::string& tool) {
-  return fmt::format("{}/tools/postgres/{}", FLUXQUEUE_SOURCE_DIR, tool);
+constexpr int kADay = 86400;
+
+std::string Tool(const std::string& tool) {
+  return fmt::format("{}/tools/{}", FLUXQUEUE_SOURCE_DIR, tool);
 }
 
 absl::Status RunQuietly(const std::string& command) {
   return testing::Run(command + " 2>&1").status();
 }
 
-}  // namespace
-
-absl::Status Site::MountDisks(const std::string& folder) {
-  if (unshare(CLONE_NEWNS) != 0) return absl::OkStatus();
-  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return absl::OkStatus();
+// Where it may not, it does not.
+void MountDisks(const std::string& folder) {
+  if (unshare(CLONE_NEWNS) != 0) return;
+  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return;
   for (const char* disk : kDisks) {
     const std::string place = fmt::format("{}/{}", folder, disk);
     std::filesystem::create_directory(place);
-    if (mount("chaos", place.c_str(), "tmpfs", 0, kRoom) != 0) return absl::OkStatus();
+    if (mount("chaos", place.c_str(), "tmpfs", 0, kRoom) != 0) return;
   }
-  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Site::Prepare(const std::string& folder) {
+  MountDisks(folder);
+  std::vector<std::string> words = WordsForClock(-kADay);
+  words.insert(words.end(),
+               {"bash",
+                "-euc",
+                "cd \"$0\" && . lib/log.sh && . cluster/pki.sh && SERVICE_IP=10.96.0.1 && mkdir -p "
+                "\"$1/logs\" && pki_make \"$1\"",
+                Tool(""),
+                folder + "/cluster"});
+  return RunQuietly(testing::ShellCommand(words));
 }
 
 Site::~Site() {
@@ -69,7 +84,7 @@ absl::Status Site::Start(int replicas) {
 
 absl::Status Site::FailOver() {
   RETURN_IF_ERROR(RunQuietly(fmt::format("{} {} --follow {} --unsafe-no-fsync",
-                                         PostgresTool("start"),
+                                         Tool("postgres/start"),
                                          testing::ShellQuote(Path("standby")),
                                          postgres_port_)));
   ASSIGN_OR_RETURN(const int port, PortOf("standby/port"));
@@ -89,7 +104,7 @@ absl::Status Site::FailOver() {
 absl::Status Site::FailBack() {
   const std::string standby = testing::ShellQuote(Path("standby"));
   const std::string data = testing::ShellQuote(Path("postgres/data"));
-  RETURN_IF_ERROR(RunQuietly(fmt::format("{} {}", PostgresTool("stop"), standby)));
+  RETURN_IF_ERROR(RunQuietly(fmt::format("{} {}", Tool("postgres/stop"), standby)));
   RETURN_IF_ERROR(RunQuietly(fmt::format("rm -rf {0} && mv {1}/data {0} && rm -rf {1}", data, standby)));
   RETURN_IF_ERROR(system_->StartPart("postgres"));
   postgres_front_->LeadTo(static_cast<uint16_t>(postgres_port_));
@@ -113,6 +128,18 @@ absl::Status Site::FillDisk(const std::string& part) {
 absl::Status Site::EmptyDisk(const std::string& part) {
   return RunQuietly(
       fmt::format("mount -o remount,{} {}", kRoom, testing::ShellQuote(Path(part))));
+}
+
+std::vector<std::string> Site::WordsForClock(int shift) {
+  return {"env",
+          fmt::format("LD_PRELOAD={}/tests/libchaos_clock.so", FLUXQUEUE_BINARY_DIR),
+          fmt::format("FLUXQUEUE_CLOCK_SHIFT={}", shift)};
+}
+
+absl::Status Site::StartKafka(int shift) {
+  std::vector<std::string> words = WordsForClock(shift);
+  words.insert(words.end(), {Tool("kafka/start"), Path("kafka")});
+  return RunQuietly(testing::ShellCommand(words));
 }
 
 }  // namespace fluxqueue::chaos

@@ -1,12 +1,13 @@
 // A system with what it takes to strike at it: a way between services and each of Postgres and the
-// API server (libs/testing/tcp_proxy.h), disks for Kafka and Postgres that can be full, and for
-// Postgres a standby to fail over to.
+// API server (libs/testing/tcp_proxy.h), disks for Kafka and Postgres that can be full, for Postgres
+// a standby to fail over to, and clocks that are wrong.
 //
 // One thread.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "libs/testing/mini_system.h"
 #include "libs/testing/tcp_proxy.h"
@@ -17,9 +18,10 @@ namespace fluxqueue::chaos {
 
 class Site {
  public:
-  // For MiniSystemOptions: parts come onto disks of their own, where this process may mount any;
-  // who else looks at the machine does not see them.
-  static absl::Status MountDisks(const std::string& folder);
+  // For MiniSystemOptions: Kafka and Postgres come onto disks of their own, where this process may
+  // mount any; who else looks at the machine does not see them. The cluster's certificates are of
+  // yesterday, so that they hold for a clock that is behind.
+  static absl::Status Prepare(const std::string& folder);
 
   // `system` runs without services, with a Postgres that can be followed, and outlives this.
   explicit Site(testing::MiniSystem* system) : system_(system) {}
@@ -45,6 +47,10 @@ class Site {
   absl::Status FillDisk(const std::string& part);
   absl::Status EmptyDisk(const std::string& part);
   bool has_disks() const;
+
+  // For LaunchService: the program's time of day is `shift` seconds ahead of ours.
+  static std::vector<std::string> WordsForClock(int shift);
+  absl::Status StartKafka(int shift);
 
  private:
   absl::StatusOr<int> PortOf(const std::string& file) const;
