@@ -71,7 +71,8 @@ class MiniSystem {
   // SIGKILL, in the middle of whatever it does.
   absl::Status KillService(const std::string& name, int replica = 1);
 
-  // A process is called "queue-1", or, of a part, "cluster/kube-apiserver". "" when it does not run.
+  // A process is called "queue-1", or, of a part, "cluster/kube-apiserver". "" when it does not
+  // run.
   std::string ProcessOf(const std::string& process) const;
   absl::Status Signal(const std::string& process, int signal) const;
   // With SIGKILL or SIGTERM: returns when it has gone.

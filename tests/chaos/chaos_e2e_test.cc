@@ -1,6 +1,6 @@
-// Real parts, jobs in flight, and what goes wrong with parts, one after the other. In its short form
-// each fault once; for FLUXQUEUE_CHAOS_MINUTES with many more jobs, each held longer, and some at
-// once.
+// Real parts, jobs in flight, and what goes wrong with parts, one after the other. In its short
+// form each fault once; for FLUXQUEUE_CHAOS_MINUTES with many more jobs, each held longer, and some
+// at once.
 //
 // FLUXQUEUE_CHAOS_SEED (default 1) is that of the order and of the jobs; FLUXQUEUE_CHAOS_FAULTS
 // leaves out all faults that are not called so; into FLUXQUEUE_CHAOS_JSON goes what came of them.
@@ -85,7 +85,9 @@ class ChaosTest : public e2e::SystemTest {
   }
 
   void SayWhereToLook() const {
-    fmt::print("bundle (logs, tables, objects): {}\nagain: tools/chaos --seed {}", system_->SaveBundle(), seed_);
+    fmt::print("bundle (logs, tables, objects): {}\nagain: tools/chaos --seed {}",
+               system_->SaveBundle(),
+               seed_);
     for (const Outcome& outcome : outcomes_) {
       if (!outcome.violations.empty()) fmt::print(" --faults '{}'", outcome.faults);
     }
@@ -97,7 +99,8 @@ class ChaosTest : public e2e::SystemTest {
     ASSERT_TRUE(started.ok()) << Message(started);
     const absl::Status prepared = hands_.Prepare();
     ASSERT_TRUE(prepared.ok()) << Message(prepared);
-    sightings_ = std::make_unique<Sightings>(system_->folder() + "/kubeconfig", std::string(soak::kNamespace));
+    sightings_ = std::make_unique<Sightings>(system_->folder() + "/kubeconfig",
+                                             std::string(soak::kNamespace));
     checks_ = std::make_unique<Checks>(system_.get(), sightings_.get());
     load_ = std::make_unique<Load>(*system_, form.load);
     // A fault strikes a system at work.
@@ -155,9 +158,8 @@ class ChaosTest : public e2e::SystemTest {
     Millis most = outcome->held;
     for (const Fault* fault : strike) most += fault->recovery;
     if (outcome->pause > most) {
-      add({fmt::format("nothing was bound for {} ms, {} are allowed",
-                       outcome->pause.count(),
-                       most.count())});
+      add({fmt::format(
+          "nothing was bound for {} ms, {} are allowed", outcome->pause.count(), most.count())});
     }
     add(checks_->EndedOnce(jobs));
     for (const Made& job : jobs) {

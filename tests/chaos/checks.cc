@@ -96,7 +96,8 @@ Complaints Checks::RanOnce(const Made& job) const {
   system_->WaitFor([&] { return bound() >= job.pods; }, seconds(5), [] { return ""; })
       .IgnoreError();
   if (bound() == job.pods) return {};
-  return {fmt::format("{} has {} completions, and {} pods were bound", job.name, job.pods, bound())};
+  return {
+      fmt::format("{} has {} completions, and {} pods were bound", job.name, job.pods, bound())};
 }
 
 Complaints Checks::NothingKept(const std::vector<Made>& jobs) {

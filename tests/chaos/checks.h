@@ -1,5 +1,5 @@
-// What has to be true after a strike, of the jobs that were in flight and of the system. Each answer
-// is a list of what is not, a line each, and is given the time that it takes.
+// What has to be true after a strike, of the jobs that were in flight and of the system. Each
+// answer is a list of what is not, a line each, and is given the time that it takes.
 //
 // One thread.
 #pragma once

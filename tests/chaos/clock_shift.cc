@@ -1,7 +1,8 @@
 // Preloaded into a program, it shifts the time of day by FLUXQUEUE_CLOCK_SHIFT seconds: what the
 // program reads, and the moments until which it waits. What only measures (CLOCK_MONOTONIC) stays.
 //
-// It asks the kernel and no library: the services' allocator reads the clock before it can allocate.
+// It asks the kernel and no library: the services' allocator reads the clock before it can
+// allocate.
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>

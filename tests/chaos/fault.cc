@@ -48,8 +48,11 @@ Deed Each(std::vector<Deed> deeds) {
 }
 
 std::vector<Fault> AllFaults() {
-  std::vector<Fault> all = {
-      {.name = "nothing", .targets = {"nothing"}, .strike = Nothing, .heal = Nothing, .held = true}};
+  std::vector<Fault> all = {{.name = "nothing",
+                             .targets = {"nothing"},
+                             .strike = Nothing,
+                             .heal = Nothing,
+                             .held = true}};
   for (const auto& faults :
        {ServiceFaults(), KafkaFaults(), PostgresFaults(), KubernetesFaults(), ClockFaults()}) {
     std::copy(faults.begin(), faults.end(), std::back_inserter(all));

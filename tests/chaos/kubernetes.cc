@@ -88,7 +88,9 @@ absl::Status CutWatches(Site& site) {
 }
 
 // Etcd's own API, in JSON.
-absl::StatusOr<nlohmann::json> AskEtcd(Site& site, const std::string& call, const std::string& body) {
+absl::StatusOr<nlohmann::json> AskEtcd(Site& site,
+                                       const std::string& call,
+                                       const std::string& body) {
   int api_port = 0;
   int port = 0;
   std::ifstream(site.system().folder() + "/cluster/ports") >> api_port >> port;
@@ -154,10 +156,7 @@ std::vector<Fault> KubernetesFaults() {
        .strike = Slow(milliseconds(200)),
        .heal = Slow(milliseconds(0)),
        .held = true},
-      {.name = "watches are cut",
-       .targets = {"api"},
-       .strike = CutWatches,
-       .heal = Nothing},
+      {.name = "watches are cut", .targets = {"api"}, .strike = CutWatches, .heal = Nothing},
       {.name = "the API server answers 429",
        .targets = {"api"},
        .strike = Applied(kTooManyRequests),

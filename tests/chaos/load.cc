@@ -25,7 +25,14 @@ constexpr milliseconds kTurn{1000};
 constexpr size_t kDeployments = 2;
 constexpr int kTurnsOfChange = 10;
 // As often as each is to come.
-constexpr std::array kKinds = {What::kJob, What::kJob, What::kJob, What::kGangJob, What::kIndexedJob, What::kRoundsJob, What::kPod, What::kPodGang};
+constexpr std::array kKinds = {What::kJob,
+                               What::kJob,
+                               What::kJob,
+                               What::kGangJob,
+                               What::kIndexedJob,
+                               What::kRoundsJob,
+                               What::kPod,
+                               What::kPodGang};
 
 std::string ReadLine(const std::string& path) {
   std::ifstream file(path);

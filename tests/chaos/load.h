@@ -69,9 +69,9 @@ class Load {
   std::vector<std::string> deployments_;                  // the thread's only
   std::vector<std::string> doomed_;                       // the thread's only; pods to be deleted
   mutable std::mutex mutex_;
-  int made_ = 0;                            // guarded by mutex_
+  int made_ = 0;                           // guarded by mutex_
   std::map<std::string, Made> in_flight_;  // guarded by mutex_
-  std::jthread thread_;                     // last: it uses all of the above
+  std::jthread thread_;                    // last: it uses all of the above
 };
 
 }  // namespace fluxqueue::chaos

@@ -8,10 +8,9 @@ namespace {
 constexpr int kPairEvery = 3;
 
 bool Meet(const Fault& one, const Fault& other) {
-  return std::find_first_of(one.targets.begin(),
-                            one.targets.end(),
-                            other.targets.begin(),
-                            other.targets.end()) != one.targets.end();
+  return std::find_first_of(
+             one.targets.begin(), one.targets.end(), other.targets.begin(), other.targets.end()) !=
+         one.targets.end();
 }
 
 }  // namespace

@@ -11,8 +11,9 @@ using std::chrono::milliseconds;
 // The services' sessions, and no others.
 absl::Status EndSessions(Site& site) {
   return site.system()
-      .Query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename LIKE "
-             "'fluxqueue\\_%'")
+      .Query(
+          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename LIKE "
+          "'fluxqueue\\_%'")
       .status();
 }
 

@@ -44,19 +44,21 @@ std::string Padded(const std::string& text) {
 }  // namespace
 
 std::string Line(const Outcome& outcome) {
-  std::string text = fmt::format("{} {}  {:>4} jobs, held {:5.1f} s, pause {:5.1f} s, all ended after {:5.1f} s\n",
-                                 outcome.violations.empty() ? "ok  " : "FAIL",
-                                 Padded(outcome.faults),
-                                 outcome.in_flight,
-                                 Seconds(outcome.held),
-                                 Seconds(outcome.pause),
-                                 Seconds(outcome.ended));
+  std::string text =
+      fmt::format("{} {}  {:>4} jobs, held {:5.1f} s, pause {:5.1f} s, all ended after {:5.1f} s\n",
+                  outcome.violations.empty() ? "ok  " : "FAIL",
+                  Padded(outcome.faults),
+                  outcome.in_flight,
+                  Seconds(outcome.held),
+                  Seconds(outcome.pause),
+                  Seconds(outcome.ended));
   for (const std::string& violation : outcome.violations) text += "       " + violation + "\n";
   return text;
 }
 
 std::string Table(const std::vector<Outcome>& outcomes) {
-  std::string text = fmt::format("{}  times  worst pause  p99 pause  violations\n", Padded("fault"));
+  std::string text =
+      fmt::format("{}  times  worst pause  p99 pause  violations\n", Padded("fault"));
   for (const auto& [faults, row] : RowsOf(outcomes)) {
     text += fmt::format("{}  {:>5}  {:>9.1f} s  {:>7.1f} s  {:>10}\n",
                         Padded(faults),

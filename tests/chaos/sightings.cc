@@ -80,8 +80,7 @@ milliseconds LongestPause(const std::vector<std::chrono::steady_clock::time_poin
                           std::chrono::steady_clock::time_point to) {
   auto longest = std::chrono::steady_clock::duration::zero();
   auto last = from;
-  for (auto at = std::lower_bound(times.begin(), times.end(), from);
-       at != times.end() && *at <= to;
+  for (auto at = std::lower_bound(times.begin(), times.end(), from); at != times.end() && *at <= to;
        ++at) {
     longest = std::max(longest, *at - last);
     last = *at;

@@ -25,9 +25,10 @@ std::optional<Bound> ParseBound(std::string_view line);
 
 // The longest time between two of `times`, which are sorted, from `from` on, and from the last one
 // to `to`.
-std::chrono::milliseconds LongestPause(const std::vector<std::chrono::steady_clock::time_point>& times,
-                                       std::chrono::steady_clock::time_point from,
-                                       std::chrono::steady_clock::time_point to);
+std::chrono::milliseconds LongestPause(
+    const std::vector<std::chrono::steady_clock::time_point>& times,
+    std::chrono::steady_clock::time_point from,
+    std::chrono::steady_clock::time_point to);
 
 // Watches by kubectl, and again when the watch has ended. Thread-safe.
 class Sightings {

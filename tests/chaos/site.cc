@@ -74,11 +74,8 @@ absl::Status Site::Start(int replicas) {
   ASSIGN_OR_RETURN(const int api_port, PortOf("cluster/ports"));
   postgres_front_ = std::make_unique<testing::TcpProxy>(static_cast<uint16_t>(postgres_port_));
   api_front_ = std::make_unique<testing::TcpProxy>(static_cast<uint16_t>(api_port));
-  std::ofstream(Path("fronts")) << fmt::format("{} {}\n{} {}\n",
-                                               postgres_port_,
-                                               postgres_front_->port(),
-                                               api_port,
-                                               api_front_->port());
+  std::ofstream(Path("fronts")) << fmt::format(
+      "{} {}\n{} {}\n", postgres_port_, postgres_front_->port(), api_port, api_front_->port());
   return system_->StartReplicas(replicas);
 }
 
@@ -89,12 +86,10 @@ absl::Status Site::FailOver() {
                                          postgres_port_)));
   ASSIGN_OR_RETURN(const int port, PortOf("standby/port"));
   RETURN_IF_ERROR(system_->End("postgres/postgres", SIGKILL));
-  RETURN_IF_ERROR(RunQuietly(
-      fmt::format("psql -qXAtc 'SELECT pg_promote()' postgresql://postgres@127.0.0.1:{}/fluxqueue",
-                  port)));
-  std::filesystem::copy_file(Path("standby/dsn"),
-                             Path("postgres/dsn"),
-                             std::filesystem::copy_options::overwrite_existing);
+  RETURN_IF_ERROR(RunQuietly(fmt::format(
+      "psql -qXAtc 'SELECT pg_promote()' postgresql://postgres@127.0.0.1:{}/fluxqueue", port)));
+  std::filesystem::copy_file(
+      Path("standby/dsn"), Path("postgres/dsn"), std::filesystem::copy_options::overwrite_existing);
   postgres_front_->LeadTo(static_cast<uint16_t>(port));
   postgres_front_->Cut();
   system_->Reconnect();
@@ -105,7 +100,8 @@ absl::Status Site::FailBack() {
   const std::string standby = testing::ShellQuote(Path("standby"));
   const std::string data = testing::ShellQuote(Path("postgres/data"));
   RETURN_IF_ERROR(RunQuietly(fmt::format("{} {}", Tool("postgres/stop"), standby)));
-  RETURN_IF_ERROR(RunQuietly(fmt::format("rm -rf {0} && mv {1}/data {0} && rm -rf {1}", data, standby)));
+  RETURN_IF_ERROR(
+      RunQuietly(fmt::format("rm -rf {0} && mv {1}/data {0} && rm -rf {1}", data, standby)));
   RETURN_IF_ERROR(system_->StartPart("postgres"));
   postgres_front_->LeadTo(static_cast<uint16_t>(postgres_port_));
   postgres_front_->Cut();
@@ -126,8 +122,7 @@ absl::Status Site::FillDisk(const std::string& part) {
 }
 
 absl::Status Site::EmptyDisk(const std::string& part) {
-  return RunQuietly(
-      fmt::format("mount -o remount,{} {}", kRoom, testing::ShellQuote(Path(part))));
+  return RunQuietly(fmt::format("mount -o remount,{} {}", kRoom, testing::ShellQuote(Path(part))));
 }
 
 std::vector<std::string> Site::WordsForClock(int shift) {

@@ -1,6 +1,6 @@
 // A system with what it takes to strike at it: a way between services and each of Postgres and the
-// API server (libs/testing/tcp_proxy.h), disks for Kafka and Postgres that can be full, for Postgres
-// a standby to fail over to, and clocks that are wrong.
+// API server (libs/testing/tcp_proxy.h), disks for Kafka and Postgres that can be full, for
+// Postgres a standby to fail over to, and clocks that are wrong.
 //
 // One thread.
 #pragma once
