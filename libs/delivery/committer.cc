@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "libs/base/failure_point.h"
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "libs/postgres/statement.h"
@@ -58,10 +59,12 @@ absl::Status Committer::Transact(BatchGuard& guard,
     delivery_rows = WriteBatch(tx, rows, sent);
     // From here on a failure does not say whether the commit took effect.
     *in_doubt = true;
+    FailurePoint("commit.before");
     if (fault == CommitFault::kBefore) return Unavailable("injected: the connection died");
     return absl::OkStatus();
   });
   if (status.ok()) {
+    FailurePoint("commit.after");
     stats_.delivery_rows += delivery_rows;
     stats_.handler_rows += handler_rows;
     if (fault == CommitFault::kAfter) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "libs/base/failure_point.h"
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 
@@ -36,6 +37,7 @@ bool Publisher::Ensure() {
   if (clock_.Monotonic() < retry_at_) return false;
   auto producer = options_.bus->Open(
       options_.brokers, options_.service + "-" + options_.instance, [this](uint64_t row) {
+        FailurePoint("publish.after");
         tracker_.Acknowledge(row);
         ++stats_.sent;
         backoff_.Reset();
@@ -64,6 +66,7 @@ void Publisher::Pump(Millis wait) {
   if (!Ensure()) return;
   while (const auto item = tracker_.Next()) {
     const WireRecord& record = item->record;
+    FailurePoint("publish.before");
     const absl::Status status = producer_->Produce(item->target.topic,
                                                    item->target.partition,
                                                    record.key,

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "libs/base/check.h"
+#include "libs/base/failure_point.h"
 #include "libs/base/status_macros.h"
 
 namespace fluxqueue::http {
@@ -307,7 +308,11 @@ Client::Client(ClientOptions options) : impl_(std::make_unique<Impl>(std::move(o
 Client::~Client() = default;
 
 absl::StatusOr<Response> Client::Do(const ClientRequest& request) {
-  return impl_->Do(request);
+  if (request.method == "GET") return impl_->Do(request);
+  FailurePoint("request.before");
+  auto response = impl_->Do(request);
+  FailurePoint("request.after");
+  return response;
 }
 
 absl::StatusOr<Response> Client::Stream(const ClientRequest& request,

@@ -53,8 +53,12 @@ std::vector<Fault> AllFaults() {
                              .strike = Nothing,
                              .heal = Nothing,
                              .held = true}};
-  for (const auto& faults :
-       {ServiceFaults(), KafkaFaults(), PostgresFaults(), KubernetesFaults(), ClockFaults()}) {
+  for (const auto& faults : {ServiceFaults(),
+                             KafkaFaults(),
+                             PostgresFaults(),
+                             KubernetesFaults(),
+                             ClockFaults(),
+                             PointFaults()}) {
     std::copy(faults.begin(), faults.end(), std::back_inserter(all));
   }
   return all;

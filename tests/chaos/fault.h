@@ -1,5 +1,5 @@
 // The faults that chaos knows: a row each (services.cc, kafka.cc, postgres.cc, kubernetes.cc,
-// clocks.cc). How to add one: README.md.
+// clocks.cc, points.cc). How to add one: README.md.
 #pragma once
 
 #include <chrono>
@@ -50,6 +50,7 @@ std::vector<Fault> KafkaFaults();
 std::vector<Fault> PostgresFaults();
 std::vector<Fault> KubernetesFaults();
 std::vector<Fault> ClockFaults();
+std::vector<Fault> PointFaults();
 // All of these, and one that does nothing, for comparison.
 std::vector<Fault> AllFaults();
 
