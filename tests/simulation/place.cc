@@ -8,7 +8,7 @@ delivery::LoopOptions OptionsOf(World& world, Owner& owner, const std::string& s
   delivery::LoopOptions options;
   options.service = service;
   options.instance = owner.name;
-  options.topics = {"pool", "jobs", "dead"};
+  options.topics = {"pool", "jobs", kDeadTopic};
   options.postgres.schema = service;
   options.idle = Millis(1000);
   options.bus = world.bus().For(owner);

@@ -17,6 +17,7 @@
 namespace fluxqueue::simulation {
 
 constexpr int kPartitions = 12;
+inline constexpr const char* kDeadTopic = "dead";
 
 class World {
  public:
