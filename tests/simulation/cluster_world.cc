@@ -129,6 +129,27 @@ void ClusterWorld::Written(const Object* before, const Object* after) {
   if (!was_bound && !after->owner.empty()) PodBound(*after);
 }
 
+void ClusterWorld::Check() {
+  const MatcherTables& tables = database().Of<MatcherTables>();
+  for (const auto& [key, row] : tables.allocations.rows()) {
+    const auto& [id, attempt, part] = key;
+    if (given_.contains({id, attempt, 0})) continue;
+    events::v1::Placement placement;
+    placement.ParseFromString(row.row.placement);
+    for (const auto& slot : placement.slots()) {
+      const matcher_core::NodeRow* node = tables.nodes.Find({row.pool, slot.node()});
+      given_[{id, attempt, slot.slot()}] = node == nullptr ? "" : node->uid;
+    }
+  }
+  PoolWorld::Check();
+}
+
+bool ClusterWorld::IsOnAnother(const Live& pod) const {
+  const auto given = given_.find({pod.id, pod.slot.attempt, pod.slot.slot});
+  const SimCluster::Stored node = cluster_.Find(kubernetes::kNodes, "", pod.node);
+  return given != given_.end() && node != nullptr && node->uid != given->second;
+}
+
 void ClusterWorld::PodBound(const Object& pod) {
   const Live bound = {.id = pod.owner, .slot = SlotOf(pod), .node = pod.node};
   ++counts()["pods bound"];
@@ -139,8 +160,14 @@ void ClusterWorld::PodBound(const Object& pod) {
                     pod.node,
                     kubernetes::FormatSlotName(bound.slot)));
   }
-  CheckAllocated(pod.uid, bound);
   CheckRow(pod.uid, bound);
+  if (IsOnAnother(bound)) {
+    ++counts()["pods bound to another node"];
+    lost_.insert(pod.uid);
+    live_.erase(pod.uid);
+    return;
+  }
+  CheckAllocated(pod.uid, bound);
   CheckOthers(pod.uid, bound);
 }
 

@@ -22,7 +22,6 @@ class ClusterWorld final : public PoolWorld {
   ClusterWorld(const Trial& trial, std::map<std::string, Job> jobs);
 
   SimCluster& cluster() { return cluster_; }
-  const JobTraits& traits(const std::string& id) const { return traits_.at(id); }
   void StrikeCluster(const Fault& fault);
 
   bool Done() override;
@@ -31,6 +30,7 @@ class ClusterWorld final : public PoolWorld {
   void TakeNode(int number, bool away) override;
   void Submit(const std::string& id) override;
   bool Runs(const std::string& id, uint32_t attempt) override;
+  void Check() override;
 
  private:
   using Object = SimCluster::Object;
@@ -44,6 +44,9 @@ class ClusterWorld final : public PoolWorld {
 
   void Written(const Object* before, const Object* after);
   void PodBound(const Object& pod);
+  // Its slot is on a node of that name that is another by now. The binder, which knows names, may
+  // not have heard yet that its job is to stop; then only the kubelet says whether there is room.
+  bool IsOnAnother(const Live& pod) const;
   void CheckAllocated(const std::string& uid, const Live& pod);
   void CheckRow(const std::string& uid, const Live& pod);
   void CheckOthers(const std::string& uid, const Live& pod);
@@ -54,6 +57,8 @@ class ClusterWorld final : public PoolWorld {
   SimCluster cluster_;
   Standins standins_;
   std::map<std::string, JobTraits> traits_;
+  // By job, attempt and slot: the uid of its node, as the matcher knew it when it gave the slot.
+  std::map<MatcherTables::Key, std::string> given_;
   std::map<std::string, Live> live_;  // by uid
   std::set<std::string> lost_;        // uids
 };

@@ -61,9 +61,10 @@ class PoolWorld : public World {
   virtual bool Runs(const std::string& id, uint32_t attempt);
 
   virtual void TakeNode(int number, bool away);
+  // After each commit.
+  virtual void Check();
 
  private:
-  void Check();
   void CheckStates();
   void CheckVersions();
   void CheckRoom();
