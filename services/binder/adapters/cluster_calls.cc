@@ -90,13 +90,8 @@ CallResult ClusterCalls::Make(const Call& call) {
       return Resume(call);
     case Call::Kind::kLimit:
       return Limit(call);
-    case Call::Kind::kSuspend: {
-      json patch = PatchOf(call);
-      patch["metadata"]["annotations"][std::string(kubernetes::kSuspendedByAnnotation)] =
-          kubernetes::kSuspendedByUs;
-      patch["spec"]["suspend"] = true;
-      return PatchJob(call, kubernetes::JsonText(patch));
-    }
+    case Call::Kind::kSuspend:
+      return Suspend(call);
     case Call::Kind::kDelete:
     case Call::Kind::kKill:
       return Delete(call);
@@ -235,6 +230,19 @@ CallResult ClusterCalls::Resume(const Call& call) {
   patch["metadata"]["annotations"][std::string(kubernetes::kSuspendedByAnnotation)] = nullptr;
   patch["metadata"]["annotations"][std::string(kubernetes::kJobIdAnnotation)] = call.job_id;
   patch["spec"]["suspend"] = false;
+  return PatchJob(call, kubernetes::JsonText(patch));
+}
+
+// As it is now: what the API server does later than it answers must not stop the next attempt.
+CallResult ClusterCalls::Suspend(const Call& call) {
+  const std::variant<kubernetes::Job, CallResult> found = FindJob(call);
+  const auto* job = std::get_if<kubernetes::Job>(&found);
+  if (job == nullptr) return std::get<CallResult>(found);
+  json patch = PatchOf(call);
+  patch["metadata"]["resourceVersion"] = job->meta.resource_version;
+  patch["metadata"]["annotations"][std::string(kubernetes::kSuspendedByAnnotation)] =
+      kubernetes::kSuspendedByUs;
+  patch["spec"]["suspend"] = true;
   return PatchJob(call, kubernetes::JsonText(patch));
 }
 

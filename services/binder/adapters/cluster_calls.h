@@ -39,6 +39,7 @@ class ClusterCalls {
   CallResult PatchPod(const Call& call, const std::string& body);
   CallResult PatchJob(const Call& call, const std::string& body);
   CallResult Resume(const Call& call);
+  CallResult Suspend(const Call& call);
   CallResult Limit(const Call& call);
   CallResult LimitPod(const Call& call);
   // The Job of the call, or the result that it cannot be had.
