@@ -44,14 +44,12 @@ std::string Padded(const std::string& text) {
 }  // namespace
 
 std::string Line(const Outcome& outcome) {
-  std::string text =
-      fmt::format("{} {}  {:>4} jobs, held {:5.1f} s, pause {:5.1f} s, all ended after {:5.1f} s\n",
-                  outcome.violations.empty() ? "ok  " : "FAIL",
-                  Padded(outcome.faults),
-                  outcome.in_flight,
-                  Seconds(outcome.held),
-                  Seconds(outcome.pause),
-                  Seconds(outcome.ended));
+  std::string text = fmt::format("{}  {}  {:>4} jobs, held {:5.1f} s, pause {:5.1f} s\n",
+                                 outcome.violations.empty() ? "ok  " : "FAIL",
+                                 Padded(outcome.faults),
+                                 outcome.in_flight,
+                                 Seconds(outcome.held),
+                                 Seconds(outcome.pause));
   for (const std::string& violation : outcome.violations) text += "       " + violation + "\n";
   return text;
 }

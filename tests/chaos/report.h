@@ -15,7 +15,6 @@ struct Outcome {
   int in_flight = 0;     // jobs, at the strike
   Millis held{};         // from the strike until it had healed
   Millis pause{};        // the longest in which nothing was bound, from the strike on
-  Millis ended{};        // from the strike until the last of those jobs had ended
   std::vector<std::string> violations{};
 };
 

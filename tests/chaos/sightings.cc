@@ -104,6 +104,11 @@ std::vector<Sightings::Clock::time_point> Sightings::bindings() const {
   return bindings_;
 }
 
+Sightings::Clock::time_point Sightings::last() const {
+  const std::lock_guard lock(mutex_);
+  return bindings_.empty() ? Clock::time_point{} : bindings_.back();
+}
+
 int Sightings::PodsOf(const std::string& owner) const {
   const std::lock_guard lock(mutex_);
   const auto found = owners_.find(owner);

@@ -41,6 +41,8 @@ class Sightings {
   Sightings& operator=(const Sightings&) = delete;
 
   std::vector<Clock::time_point> bindings() const;
+  // Of the last of these; the clock's beginning when there is none.
+  Clock::time_point last() const;
   // Different pods of this owner that were seen bound.
   int PodsOf(const std::string& owner) const;
 
