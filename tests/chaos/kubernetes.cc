@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// 429 to all that our services ask for.
+// Room for one request of our services at a time, and 429 to the others.
 constexpr const char* kTooManyRequests = R"(apiVersion: flowcontrol.apiserver.k8s.io/v1
 kind: PriorityLevelConfiguration
 metadata: {name: chaos}
