@@ -126,10 +126,10 @@ absl::Status Replayer::Restore(const replay::v1::Snapshot& snapshot) {
   return pool.matcher.Restore(pool.matcher_tables.Rows());
 }
 
-replay::v1::Snapshot Replayer::Save(const std::string& name) const {
-  const Pool& pool = *pools_.at(name);
+replay::v1::Snapshot Replayer::Save(const std::string& pool_name) const {
+  const Pool& pool = *pools_.at(pool_name);
   replay::v1::Snapshot snapshot;
-  snapshot.set_pool(name);
+  snapshot.set_pool(pool_name);
   snapshot.set_partition(partition_);
   snapshot.set_next_offset(next_offset_);
   snapshot.set_time_ms(now_.count());

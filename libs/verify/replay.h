@@ -185,7 +185,7 @@ class Replayer {
   const queue_core::QueueCore* Queue(const std::string& pool) const;
   const matcher_core::MatcherCore* Matcher(const std::string& pool) const;
   // REQUIRES: something of it was folded, and rows are kept.
-  replay::v1::Snapshot Save(const std::string& pool) const;
+  replay::v1::Snapshot Save(const std::string& pool_name) const;
 
   // After the last record: one entry for each pool of the partition, by name. `whole`: all that the
   // facts come from was folded, so that those which are left are differences.
