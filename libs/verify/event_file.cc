@@ -1,5 +1,7 @@
 #include "libs/verify/event_file.h"
 
+#include <charconv>
+
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
@@ -24,17 +26,42 @@ void Set(const json& object, const char* key, T* value) {
   }
 }
 
+json ToJson(const EventReach& reach) {
+  json facts = json::object();
+  for (const auto& [partition, offset] : reach.facts) facts[fmt::format("{}", partition)] = offset;
+  return {{"log", reach.log}, {"facts", std::move(facts)}};
+}
+
+std::optional<EventReach> ReachOf(const json& header, const char* key) {
+  const auto field = header.find(key);
+  if (field == header.end() || !field->is_object()) return std::nullopt;
+  EventReach reach;
+  Set(*field, "log", &reach.log);
+  const auto facts = field->find("facts");
+  if (facts == field->end() || !facts->is_object()) return reach;
+  for (const auto& [name, offset] : facts->items()) {
+    int partition = 0;
+    std::from_chars(name.data(), name.data() + name.size(), partition);
+    if (offset.is_number_integer()) reach.facts[partition] = offset.get<int64_t>();
+  }
+  return reach;
+}
+
 }  // namespace
 
 std::string FormatEventFileHeader(const EventFileHeader& header) {
-  return fmt::format(R"({{"{}":{},"build":{},"rules":{},"pool":{},"whole":{}}})"
+  std::string reach;
+  if (header.from) reach += fmt::format(R"(,"from":{})", ToJson(*header.from).dump());
+  if (header.to) reach += fmt::format(R"(,"to":{})", ToJson(*header.to).dump());
+  return fmt::format(R"({{"{}":{},"build":{},"rules":{},"pool":{},"whole":{}{}}})"
                      "\n",
                      kVersionKey,
                      header.version,
                      json(header.build).dump(),
                      header.rules,
                      json(header.pool).dump(),
-                     header.whole);
+                     header.whole,
+                     reach);
 }
 
 absl::Status EventFileReader::ReadHeader(std::string_view line) {
@@ -54,6 +81,8 @@ absl::Status EventFileReader::ReadHeader(std::string_view line) {
   Set(object, "rules", &header_.rules);
   Set(object, "pool", &header_.pool);
   Set(object, "whole", &header_.whole);
+  header_.from = ReachOf(object, "from");
+  header_.to = ReachOf(object, "to");
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,12 +23,23 @@ namespace fluxqueue::verify {
 
 inline constexpr int kEventFileVersion = 1;
 
+// Of what was there then, the first that a file does not have.
+struct EventReach {
+  int64_t log = 0;                 // offset in the pool's partition
+  std::map<int, int64_t> facts{};  // in each partition of the jobs topic
+
+  friend bool operator==(const EventReach&, const EventReach&) = default;
+};
+
 struct EventFileHeader {
   int version = kEventFileVersion;
   std::string build{};  // of the program that wrote it
   uint32_t rules = 0;   // the latest that it knew (libs/model/rules.h)
   std::string pool{};
   bool whole = true;  // it begins where the pool began
+  // Of a file of an archive: from where the one before it ends, to where it ends.
+  std::optional<EventReach> from{};
+  std::optional<EventReach> to{};
 };
 
 // With its end.

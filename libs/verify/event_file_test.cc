@@ -21,7 +21,12 @@ std::string Record(const std::string& pool) {
 
 TEST(EventFileTest, SaysWhatItIs) {
   std::string header =
-      FormatEventFileHeader({.build = "1.4 \"x\"", .rules = 14, .pool = "default", .whole = false});
+      FormatEventFileHeader({.build = "1.4 \"x\"",
+                             .rules = 14,
+                             .pool = "default",
+                             .whole = false,
+                             .from = EventReach{.log = 3},
+                             .to = EventReach{.log = 9, .facts = {{0, 4}, {11, 7}}}});
   ASSERT_EQ(header.back(), '\n');
   header.pop_back();
   EventFileReader reader("log");
@@ -33,6 +38,8 @@ TEST(EventFileTest, SaysWhatItIs) {
   EXPECT_EQ(reader.header().rules, 14U);
   EXPECT_EQ(reader.header().pool, "default");
   EXPECT_FALSE(reader.header().whole);
+  EXPECT_EQ(reader.header().from, EventReach{.log = 3});
+  EXPECT_EQ(reader.header().to, (EventReach{.log = 9, .facts = {{0, 4}, {11, 7}}}));
   const auto second = reader.Read(Record("default"));
   ASSERT_TRUE(second.ok()) << second.status();
   ASSERT_TRUE(second->has_value());

@@ -1,5 +1,6 @@
 #include "tools/fluxqueue/event_source.h"
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include "libs/model/rules.h"
 #include "libs/postgres/connection.h"
 
+#include "tools/fluxqueue/event_archive.h"
 #include "tools/fluxqueue/gzip_file.h"
 #include "tools/fluxqueue/log_reader.h"
 #include "tools/fluxqueue/snapshot_store.h"
@@ -36,17 +38,70 @@ class FileEvents final : public EventSource {
   verify::EventFileReader reader_;
 };
 
+// Each begins where the one before it ends.
+class FolderEvents final : public EventSource {
+ public:
+  explicit FolderEvents(std::string folder) : folder_(std::move(folder)) {}
+
+  absl::Status Read(const Each& each) override {
+    ASSIGN_OR_RETURN(const std::vector<std::string> files, Files());
+    for (const bool facts : {true, false}) {
+      for (const std::string& file : files) RETURN_IF_ERROR(ReadPart(file, facts, each));
+    }
+    return absl::OkStatus();
+  }
+  const verify::EventFileHeader& header() const override { return header_; }
+
+ private:
+  absl::StatusOr<std::vector<std::string>> Files() {
+    std::vector<std::string> files = ArchiveFiles(folder_);
+    if (files.empty()) {
+      return InvalidArgument("{}: there is no file of `fluxqueue events archive`", folder_);
+    }
+    ASSIGN_OR_RETURN(header_, ReadArchiveHeader(files.front()));
+    int64_t end = header_.from->log;
+    for (const std::string& file : files) {
+      ASSIGN_OR_RETURN(const verify::EventFileHeader header, ReadArchiveHeader(file));
+      if (header.from->log != end) {
+        return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                          "{}: it begins at offset {}, and the file before it ends at {}: what was "
+                          "between is lost",
+                          file,
+                          header.from->log,
+                          end);
+      }
+      end = header.to->log;
+    }
+    return files;
+  }
+
+  static absl::Status ReadPart(const std::string& file, bool facts, const Each& each) {
+    verify::EventFileReader reader(file);
+    bool over = false;  // the facts are
+    const absl::Status status = ReadGzipLines(file, [&](std::string_view text) -> absl::Status {
+      ASSIGN_OR_RETURN(const std::optional<verify::EventLine> line, reader.Read(text));
+      if (!line.has_value()) return absl::OkStatus();
+      const bool is_fact = line->message.has_job_fact();
+      over = facts && !is_fact;
+      if (over) return absl::CancelledError();
+      return is_fact == facts ? each(*line) : absl::OkStatus();
+    });
+    return over ? absl::OkStatus() : status;
+  }
+
+  const std::string folder_;
+  verify::EventFileHeader header_;
+};
+
 class PoolEvents final : public EventSource {
  public:
   PoolEvents(kafka::Brokers brokers,
              int partition,
              std::set<int> facts_lost,
-             bool cut,
              verify::EventFileHeader header)
       : reader_(std::move(brokers), ""),
         partition_(partition),
         facts_lost_(std::move(facts_lost)),
-        cut_(cut),
         header_(std::move(header)) {}
 
   absl::Status Read(const Each& each) override {
@@ -58,7 +113,8 @@ class PoolEvents final : public EventSource {
     RETURN_IF_ERROR(
         reader_.ReadFacts(verify::FactLog::Hold::kTrails, facts_lost_, &facts_cut, take).status());
     RETURN_IF_ERROR(status);
-    return reader_.ReadLog(partition_, cut_, [&](const verify::EventLine& line) {
+    return reader_.ReadLog(partition_, header_.from->log > 0, [&](const verify::EventLine& line) {
+      header_.to->log = line.offset + 1;
       return line.message.pool() == header_.pool ? each(line) : absl::OkStatus();
     });
   }
@@ -68,13 +124,16 @@ class PoolEvents final : public EventSource {
   const LogReader reader_;
   const int partition_;
   const std::set<int> facts_lost_;
-  const bool cut_;
-  const verify::EventFileHeader header_;
+  verify::EventFileHeader header_;
 };
 
 }  // namespace
 
 std::unique_ptr<EventSource> EventsOfFile(std::string path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return std::make_unique<FolderEvents>(std::move(path));
+  }
   return std::make_unique<FileEvents>(std::move(path));
 }
 
@@ -84,6 +143,7 @@ absl::StatusOr<std::unique_ptr<EventSource>> EventsOfPool(const SystemConfig& co
   ASSIGN_OR_RETURN(const auto pools, ReadPools(connection, pool));
   if (pools.size() != 1) {
     std::vector<std::string> names;
+    names.reserve(pools.size());
     for (const auto& [name, partition] : pools) names.push_back(name);
     return InvalidArgument("--pool POOL: this is of one pool, and there are {}",
                            names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
@@ -92,13 +152,15 @@ absl::StatusOr<std::unique_ptr<EventSource>> EventsOfPool(const SystemConfig& co
   const absl::Status whole = CheckReadWhole(connection, {partition});
   if (!whole.ok() && !absl::IsFailedPrecondition(whole)) return whole;
   ASSIGN_OR_RETURN(std::set<int> lost, ReadFactsLost(connection));
-  ASSIGN_OR_RETURN(const bool cut, LogReader(config.brokers, "").IsCut(partition));
+  ASSIGN_OR_RETURN(const int64_t first, LogReader(config.brokers, "").Beginning(partition));
   verify::EventFileHeader header{.build = FLUXQUEUE_VERSION,
                                  .rules = model::kLatestRules,
                                  .pool = name,
-                                 .whole = whole.ok() && !cut};
+                                 .whole = whole.ok() && first == 0,
+                                 .from = verify::EventReach{.log = first},
+                                 .to = verify::EventReach{.log = first}};
   return std::make_unique<PoolEvents>(
-      config.brokers, partition, std::move(lost), cut, std::move(header));
+      config.brokers, partition, std::move(lost), std::move(header));
 }
 
 }  // namespace fluxqueue::cli

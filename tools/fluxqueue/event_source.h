@@ -1,5 +1,6 @@
 // A pool's records as its services have taken them: the facts of the jobs topic, then the pool's
-// log, each in its order. From a file of `fluxqueue events dump`, or from Kafka.
+// log, each in its order. From a file of `fluxqueue events dump`, from a folder of `fluxqueue
+// events archive`, or from Kafka.
 #pragma once
 
 #include <functional>
@@ -21,11 +22,12 @@ class EventSource {
   virtual ~EventSource() = default;
   // Once. Stops at the first status of `each` that is not OK, and returns it.
   virtual absl::Status Read(const Each& each) = 0;
-  // What is read, from the first record on.
+  // What is read, from the first record on. Of Kafka with what is kept of the partition, `to`
+  // behind Read.
   virtual const verify::EventFileHeader& header() const = 0;
 };
 
-// What is wrong with the file, Read says.
+// A file, or a folder with one pool's. What is wrong with it, Read says.
 std::unique_ptr<EventSource> EventsOfFile(std::string path);
 // `pool` empty: the only one that there is. NotFound, or InvalidArgument where there are several,
 // names those that there are.

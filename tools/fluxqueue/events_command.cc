@@ -10,6 +10,7 @@
 #include "libs/kafka/topics.h"
 
 #include "tools/fluxqueue/commands.h"
+#include "tools/fluxqueue/events_archive.h"
 #include "tools/fluxqueue/events_dump.h"
 #include "tools/fluxqueue/job_call.h"
 #include "tools/fluxqueue/log_events.h"
@@ -129,6 +130,7 @@ void RegisterEvents(CLI::App& app, Context& context) {
       "  fluxqueue events --pool gpu --since 10m -o json\n"
       "  fluxqueue events dump gpu log.gz");
   AddEventsDump(sub, context);
+  AddEventsArchive(sub, context);
   sub->callback([&context, options, sub] {
     if (!sub->get_subcommands().empty()) return;  // theirs is the command
     context.command = [&context, options] { return Run(context, *options); };

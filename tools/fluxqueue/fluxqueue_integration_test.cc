@@ -194,8 +194,21 @@ TEST_F(CliTest, AHealthySystemIsFoundHealthy) {
   const Result played = stack->Run(fmt::format("simulate --format events --jobs {} -o json", dump));
   EXPECT_EQ(played.status, 0) << played.output;
   EXPECT_EQ(json::parse(played.output)["replay"]["identical"], counts["identical"]);
+  // So does the archive, which grows by what is new.
+  const std::string archive = stack->config() + ".archive";
+  EXPECT_THAT(stack->Run("events archive " + archive).output, HasSubstr(" records of pool main\n"));
+  EXPECT_THAT(stack->Run("events archive " + archive).output,
+              HasSubstr("0 records of pool main\n"));
+  const Result archived = stack->Call(fmt::format("replay --file {}/main -o json", archive));
+  EXPECT_EQ(archived.status, 0) << archived.output;
+  EXPECT_EQ(json::parse(archived.output)["identical"], counts["identical"]);
   EXPECT_EQ(stack->Run(fmt::format("events dump main {} --to 2020-01", dump)).status, 0);
   EXPECT_THAT(stack->Call("replay --file " + dump).output, HasSubstr("has no record"));
+  const json now = json::parse(stack->Run("replay --inspect -o json").output);
+  EXPECT_FALSE(now["allocations"].empty());
+  const json story = json::parse(stack->Run("replay --job gang -o json").output);
+  EXPECT_EQ(story["id"], "gang");
+  EXPECT_EQ(story["steps"][0]["cause"]["type"], "job_submitted");
   EXPECT_THAT(stack->Run("replay --pool other").output, HasSubstr("there are: main"));
   const Result verify = stack->Run("verify");
   EXPECT_EQ(verify.status, 0) << verify.output;

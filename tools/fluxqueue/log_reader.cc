@@ -143,10 +143,10 @@ absl::StatusOr<std::vector<verify::PoolReplay>> LogReader::Replay(int partition,
   return replayer.Finish();
 }
 
-absl::StatusOr<bool> LogReader::IsCut(int partition) const {
+absl::StatusOr<int64_t> LogReader::Beginning(int partition) const {
   ASSIGN_OR_RETURN(const auto admin, kafka::Admin::Create(brokers_));
   ASSIGN_OR_RETURN(const kafka::Watermarks marks, admin->QueryWatermarks(names_.pool, partition));
-  return marks.low > 0;
+  return marks.low;
 }
 
 absl::Status LogReader::ReadLog(int partition, bool cut, const Each& each) const {

@@ -43,8 +43,8 @@ class LogReader {
   absl::StatusOr<std::vector<verify::PoolReplay>> Replay(int partition,
                                                          verify::FactLog& facts) const;
 
-  // Whether the beginning of a partition of the pool topic is no longer kept.
-  absl::StatusOr<bool> IsCut(int partition) const;
+  // The first offset of a partition of the pool topic that is still kept.
+  absl::StatusOr<int64_t> Beginning(int partition) const;
   using Each = std::function<absl::Status(const verify::EventLine&)>;
   // What its services have taken of it, in its order. Stops at the first status of `each` that is
   // not OK, and returns it.

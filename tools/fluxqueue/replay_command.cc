@@ -132,10 +132,10 @@ void AddInput(CLI::App* sub, ReplayOptions* options) {
   CLI::Option* pool = sub->add_option("--pool", options->pool, "Only this pool")->type_name("POOL");
   CLI::Option* file = sub->add_option("--file",
                                       options->file,
-                                      "A log that `events dump` has written, in place of the "
-                                      "system's; needs no system")
+                                      "A log that `events dump` has written, or a pool's folder of "
+                                      "`events archive`, in place of the system's; needs no system")
                           ->type_name("FILE")
-                          ->check(CLI::ExistingFile)
+                          ->check(CLI::ExistingPath)
                           ->excludes(pool);
   sub->add_option("--from-snapshot",
                   options->from_snapshot,

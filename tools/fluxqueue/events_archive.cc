@@ -1,0 +1,67 @@
+#include "tools/fluxqueue/events_archive.h"
+
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "libs/base/status_macros.h"
+#include "libs/postgres/connection.h"
+
+#include "tools/fluxqueue/event_archive.h"
+#include "tools/fluxqueue/log_reader.h"
+#include "tools/fluxqueue/snapshot_store.h"
+#include "tools/fluxqueue/table.h"
+
+namespace fluxqueue::cli {
+namespace {
+
+struct Options {
+  std::string folder{};
+  std::string pool{};
+};
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  postgres::Connection connection(PostgresOptions(config.dsn));
+  ASSIGN_OR_RETURN(const auto pools, ReadPools(connection, options.pool));
+  int code = 0;
+  for (const auto& [pool, partition] : pools) {
+    ASSIGN_OR_RETURN(const auto source, EventsOfPool(config, pool));
+    ASSIGN_OR_RETURN(const Archived archived,
+                     AddToArchive(*source, fmt::format("{}/{}", options.folder, pool)));
+    fmt::print("{} records of pool {}\n", Thousands(archived.records), pool);
+    if (!archived.hole) continue;
+    fmt::print(
+        "pool {}: retention has taken what came next after the last time: it is lost, and a replay "
+        "needs a snapshot of behind it\n",
+        pool);
+    code = 1;
+  }
+  return code;
+}
+
+}  // namespace
+
+void AddEventsArchive(CLI::App* events, Context& context) {
+  CLI::App* sub = events->add_subcommand(
+      "archive", "Add what came of the pools' logs since the last time to a folder");
+  const auto options = std::make_shared<Options>();
+  sub->add_option("FOLDER", options->folder, "With one for each pool")
+      ->type_name("FILE")
+      ->required();
+  sub->add_option("--pool", options->pool, "Only this pool")->type_name("POOL");
+  sub->footer(
+      "To be run from time to time, more often than retention takes something (30 days): what is "
+      "in "
+      "the archive\n"
+      "can be replayed for as long as it is kept. Exit status 1: something was lost in between.\n\n"
+      "Examples:\n"
+      "  fluxqueue events archive /srv/fluxqueue/events\n"
+      "  fluxqueue replay --file /srv/fluxqueue/events/default");
+  sub->callback([&context, options] {
+    context.command = [&context, options] { return Run(context, *options); };
+  });
+}
+
+}  // namespace fluxqueue::cli
