@@ -108,6 +108,14 @@ const matcher_core::MatcherCore* Replayer::Matcher(const std::string& pool) cons
   return found == pools_.end() ? nullptr : &found->second->matcher;
 }
 
+const QueueTables& Replayer::queue_tables(const std::string& pool) const {
+  return pools_.at(pool)->queue_tables;
+}
+
+const MatcherTables& Replayer::matcher_tables(const std::string& pool) const {
+  return pools_.at(pool)->matcher_tables;
+}
+
 absl::Status Replayer::Restore(const replay::v1::Snapshot& snapshot) {
   keeps_rows_ = true;
   restored_ = true;

@@ -48,6 +48,9 @@
 
 namespace fluxqueue::verify {
 
+class QueueTables;    // row_tables.h
+class MatcherTables;  // the same
+
 // A message without what belongs to its transport.
 std::string Bare(events::v1::Envelope message);
 
@@ -184,7 +187,9 @@ class Replayer {
   // A pool as it stands behind what was folded; null: nothing of it was. Valid until the next Fold.
   const queue_core::QueueCore* Queue(const std::string& pool) const;
   const matcher_core::MatcherCore* Matcher(const std::string& pool) const;
-  // REQUIRES: something of it was folded, and rows are kept.
+  // Its rows. REQUIRES: something of it was folded, and rows are kept.
+  const QueueTables& queue_tables(const std::string& pool) const;
+  const MatcherTables& matcher_tables(const std::string& pool) const;
   replay::v1::Snapshot Save(const std::string& pool_name) const;
 
   // After the last record: one entry for each pool of the partition, by name. `whole`: all that the

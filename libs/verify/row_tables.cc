@@ -30,16 +30,16 @@ QueueTables::QueueTables(const replay::v1::QueueTables& saved)
       queues_(saved.queues().begin(), saved.queues().end()),
       cycles_(saved.cycles().begin(), saved.cycles().end()) {
   for (const auto& [id, job] : saved.jobs()) {
-    jobs_[id] = {job.row(), job.ending()};
+    jobs_[id] = {.job_id = id, .ending = job.ending(), .row = job.row()};
     if (job.ending() != 0) endings_[job.ending()] = id;
   }
   for (const auto& usage : saved.usage()) usage_[{usage.kind(), usage.name()}] = usage.row();
 }
 
 void QueueTables::WriteJob(const queue_core::JobChange& change) {
-  Job& job = jobs_[change.job_id];
+  queue_core::JobChange& job = jobs_[change.job_id];
   endings_.erase(job.ending);
-  job = {change.row, change.ending};
+  job = change;
   if (job.ending == 0) return;
   endings_[job.ending] = change.job_id;
   const uint64_t last = endings_.rbegin()->first;
@@ -84,6 +84,18 @@ queue_core::Rows QueueTables::Rows() const {
   for (const auto& [ending, id] : endings_) rows.endings.push_back(jobs_.at(id).row);
   for (const auto& [id, row] : cycles_) rows.cycles_unanswered.push_back(row);
   return rows;
+}
+
+queue_core::Changes QueueTables::All() const {
+  queue_core::Changes all;
+  for (const auto& [id, job] : jobs_) all.jobs.push_back(job);
+  for (const auto& [name, row] : queues_) all.queues.push_back({.queue = name, .row = row});
+  for (const auto& [key, row] : usage_) {
+    all.usage.push_back({.kind = key.first, .name = key.second, .row = row});
+  }
+  for (const auto& [id, requested] : cycles_) all.cycles_requested.push_back({id, requested});
+  all.pool = pool_;
+  return all;
 }
 
 replay::v1::QueueTables QueueTables::Save() const {
@@ -150,6 +162,19 @@ matcher_core::Rows MatcherTables::Rows() const {
   rows.pool = pool_;
   rows.forecast = forecast_;
   return rows;
+}
+
+matcher_core::Changes MatcherTables::All() const {
+  matcher_core::Rows rows = Rows();
+  matcher_core::Changes all;
+  all.allocations = std::move(rows.allocations);
+  all.nodes = std::move(rows.nodes);
+  all.specs = std::move(rows.specs);
+  all.reservations = std::move(rows.reservations);
+  all.answers = std::move(rows.answers);
+  all.pool = std::move(rows.pool);
+  all.forecast = std::move(rows.forecast);
+  return all;
 }
 
 replay::v1::MatcherTables MatcherTables::Save() const {

@@ -22,20 +22,18 @@ class QueueTables {
 
   void Write(const queue_core::Changes& changes);
   queue_core::Rows Rows() const;
+  // All of it as one batch. REQUIRES: it was not made of what was saved.
+  queue_core::Changes All() const;
   replay::v1::QueueTables Save() const;
 
  private:
-  struct Job {
-    std::string row;
-    uint64_t ending = 0;
-  };
   void WriteJob(const queue_core::JobChange& change);
 
   std::string pool_;
-  std::map<std::string, Job> jobs_;            // by id
-  std::map<uint64_t, std::string> endings_;    // ids of those that have ended
-  std::map<std::string, std::string> queues_;  // by name
-  std::map<uint64_t, std::string> cycles_;     // not answered
+  std::map<std::string, queue_core::JobChange> jobs_;  // by id
+  std::map<uint64_t, std::string> endings_;            // ids of those that have ended
+  std::map<std::string, std::string> queues_;          // by name
+  std::map<uint64_t, std::string> cycles_;             // not answered
   std::map<std::pair<std::string, std::string>, std::string> usage_;  // by kind and name
 };
 
@@ -46,6 +44,7 @@ class MatcherTables {
 
   void Write(const matcher_core::Changes& changes);
   matcher_core::Rows Rows() const;
+  matcher_core::Changes All() const;
   replay::v1::MatcherTables Save() const;
 
  private:

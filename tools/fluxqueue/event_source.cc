@@ -72,6 +72,7 @@ class FolderEvents final : public EventSource {
       }
       end = header.to->log;
     }
+    header_.to->log = end;
     return files;
   }
 

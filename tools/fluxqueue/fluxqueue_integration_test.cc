@@ -259,6 +259,46 @@ TEST_F(CliTest, TamperedRowsAreNamed) {
   EXPECT_EQ(Broken(""), std::vector<int>{});
 }
 
+TEST_F(CliTest, TablesAreRebuiltFromTheLog) {
+  // All that a core is restored from.
+  const auto tables = [] {
+    std::string text;
+    for (const char* table : {"queue.jobs",
+                              "queue.queues",
+                              "queue.usage",
+                              "queue.pools",
+                              "matcher.allocations",
+                              "matcher.graph_nodes",
+                              "matcher.specs",
+                              "matcher.reservations"}) {
+      text += table + stack->Value(fmt::format(
+                          "SELECT string_agg(t::text, chr(10) ORDER BY t::text) FROM {} t", table));
+    }
+    return text + stack->Value("SELECT row::text || forecast::text FROM matcher.pools");
+  };
+  EXPECT_EQ(json::parse(stack->Run("rebuild main -o json").output)["equal"], true);
+  stack->StopQueue();
+  stack->StopMatcher();
+  const std::string before = tables();
+  stack->Sql(
+      "DELETE FROM queue.jobs WHERE job_id = 'waiting'; "
+      "UPDATE queue.jobs SET state = 'Failed' WHERE job_id = 'gang'; "
+      "UPDATE matcher.graph_nodes SET ordinal = 9 WHERE name = 'n2'; "
+      "DELETE FROM matcher.specs; DELETE FROM matcher.allocations; DELETE FROM queue.usage");
+  const Result differs = stack->Run("rebuild main");
+  EXPECT_EQ(differs.status, 1);
+  EXPECT_THAT(differs.output, HasSubstr("--yes writes them by the log"));
+  EXPECT_EQ(stack->Run("rebuild main --yes").status, 2);  // the command line's role may not
+  const Result rebuilt =
+      stack->Call(fmt::format("rebuild main --yes --config {}", stack->config()),
+                  fmt::format("FLUXQUEUE_POSTGRES_DSN='{}'", stack->owner_dsn()));
+  EXPECT_EQ(rebuilt.status, 0) << rebuilt.output;
+  EXPECT_EQ(tables(), before);
+  stack->StartQueue();
+  stack->StartMatcher();
+  EXPECT_EQ(Broken(""), std::vector<int>{});
+}
+
 // Last: the logs cannot be mended.
 TEST_F(CliTest, ZForgedRecordsAreFound) {
   Envelope forged = queue_core::ForPool();

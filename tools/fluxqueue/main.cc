@@ -15,6 +15,7 @@
 
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/manual.h"
+#include "tools/fluxqueue/rebuild_command.h"
 #include "tools/fluxqueue/terminal.h"
 
 namespace fluxqueue::cli {
@@ -31,7 +32,7 @@ constexpr void (*kCommands[])(CLI::App&, Context&) = {
     RegisterDeadLetters, RegisterCycle,       RegisterLog,       RegisterVerify,
     RegisterReplay,      RegisterMatch,       RegisterSimulate,  RegisterWorkload,
     RegisterLoad,        RegisterConformance, RegisterUninstall, RegisterCompletion,
-    RegisterManual,      RegisterStay};
+    RegisterManual,      RegisterStay,        RegisterRebuild};
 
 // What the whole program is asked.
 struct Common {

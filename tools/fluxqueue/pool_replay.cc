@@ -44,7 +44,9 @@ absl::Status PoolReplay::Take(const verify::EventLine& line) {
   if (options_.from.has_value() && line.offset < options_.from->next_offset()) {
     return absl::OkStatus();
   }
-  if (line.time.count() > options_.to_ms) return absl::CancelledError();
+  if (line.time.count() > options_.to_ms || line.offset >= options_.to_offset) {
+    return absl::CancelledError();
+  }
   now_ = line.time;
   if (hooks_.before) hooks_.before(line);
   return replayer_->Fold(line);

@@ -79,7 +79,7 @@ class Stack {
     CHECK(producer.ok(), "{}", Message(producer.status()));
     producer_ = *std::move(producer);
     StartQueue();
-    matcher_loop_ = Run(matcher_handler_, Options("matcher"));
+    StartMatcher();
     Fill();
   }
   ~Stack() {
@@ -149,6 +149,10 @@ class Stack {
     options.keys = std::move(keys);
     queue_loop_ = Run(queue_handler_, options, faults);
   }
+  void StopMatcher() { matcher_loop_.reset(); }
+  void StartMatcher() { matcher_loop_ = Run(matcher_handler_, Options("matcher")); }
+  // Of a role that may write all tables.
+  std::string owner_dsn() const { return postgres_.dsn(); }
   // Of all services: what they say is signed.
   signing::TestingKeys& keys() { return keys_; }
 

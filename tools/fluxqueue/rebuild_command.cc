@@ -1,0 +1,176 @@
+#include "tools/fluxqueue/rebuild_command.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "libs/base/status_macros.h"
+#include "libs/postgres/connection.h"
+
+#include "tools/fluxqueue/commands.h"
+#include "tools/fluxqueue/log_reader.h"
+#include "tools/fluxqueue/pool_replay.h"
+#include "tools/fluxqueue/rebuild.h"
+#include "tools/fluxqueue/snapshot_store.h"
+#include "tools/fluxqueue/table.h"
+
+namespace fluxqueue::cli {
+namespace {
+
+using nlohmann::json;
+
+// The log is replayed within the transaction.
+constexpr postgres::Limits kLimits{.statement_timeout = std::chrono::hours(1),
+                                   .idle_in_transaction_timeout = std::chrono::hours(24)};
+
+struct Options {
+  std::string pool{};
+  std::string file{};
+  std::string library{};
+  bool yes = false;
+};
+
+// A pool's log, as often as it is wanted.
+class Logs {
+ public:
+  Logs(const SystemConfig& config, const Options& options) : config_(config), options_(options) {}
+
+  // The rows behind what was before `offset`.
+  absl::StatusOr<std::unique_ptr<PoolReplay>> ReplayTo(int64_t offset) {
+    ASSIGN_OR_RETURN(auto source, Open());
+    sources_.push_back(std::move(source));
+    auto replay = std::make_unique<PoolReplay>(
+        *sources_.back(),
+        PoolReplay::Options{.library = options_.library, .to_offset = offset, .keeps_rows = true});
+    RETURN_IF_ERROR(replay->Run());
+    const verify::EventFileHeader& header = sources_.back()->header();
+    if (header.pool != options_.pool || replay->replayer().Queue(options_.pool) == nullptr) {
+      return InvalidArgument("the log is of pool {}, and not of {}", header.pool, options_.pool);
+    }
+    if (!options_.file.empty() && (!header.to.has_value() || header.to->log < offset)) {
+      return InvalidArgument(
+          "{}: it does not reach to offset {}, to which the services have read: call `fluxqueue "
+          "events archive` first",
+          options_.file,
+          offset);
+    }
+    return replay;
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<EventSource>> Open() const {
+    if (!options_.file.empty()) return EventsOfFile(options_.file);
+    return EventsOfPool(config_, options_.pool);
+  }
+
+  const SystemConfig& config_;
+  const Options& options_;
+  std::vector<std::unique_ptr<EventSource>> sources_;
+};
+
+struct Report {
+  std::vector<TableDifference> tables{};
+  bool written = false;
+
+  bool equal() const {
+    return std::all_of(tables.begin(), tables.end(), [](const TableDifference& table) {
+      return table.unknown == 0 && table.missing == 0;
+    });
+  }
+};
+
+absl::Status Rebuild(
+    pqxx::transaction_base& tx, Logs& logs, const Options& options, int partition, Report* report) {
+  ASSIGN_OR_RETURN(const Reached reached, ReadReached(tx, partition, options.yes));
+  const TableRows tables = ReadTables(tx, options.pool, partition);
+  ASSIGN_OR_RETURN(const auto of_queue, logs.ReplayTo(reached.queue));
+  ASSIGN_OR_RETURN(const auto of_matcher, logs.ReplayTo(reached.matcher));
+  const verify::QueueTables& queue = of_queue->replayer().queue_tables(options.pool);
+  const verify::MatcherTables& matcher = of_matcher->replayer().matcher_tables(options.pool);
+  TableRows log = RowsOf(queue.Rows());
+  log.merge(RowsOf(matcher.Rows()));
+  report->tables = Compare(tables, log);
+  report->written = options.yes && !report->equal();
+  if (report->written) WriteTables(tx, options.pool, partition, queue, matcher);
+  return absl::OkStatus();
+}
+
+json ToJson(const Report& report) {
+  json tables = json::array();
+  for (const TableDifference& table : report.tables) {
+    tables.push_back({{"table", table.table},
+                      {"equal", table.equal},
+                      {"unknown", table.unknown},
+                      {"missing", table.missing}});
+  }
+  return {{"equal", report.equal()}, {"written", report.written}, {"tables", std::move(tables)}};
+}
+
+void Print(const Report& report, bool colour) {
+  Table table({"TABLE", "AS IN THE LOG", "NOT IN THE LOG", "MISSING"});
+  for (const TableDifference& one : report.tables) {
+    table.Add({one.table, Thousands(one.equal), Thousands(one.unknown), Thousands(one.missing)});
+  }
+  fmt::print("{}\n", table.Render(colour));
+  if (report.equal()) {
+    fmt::print("the tables are as the log says\n");
+  } else if (report.written) {
+    fmt::print("the tables were written by the log: start the services\n");
+  } else {
+    fmt::print("with the services stopped, --yes writes them by the log\n");
+  }
+}
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  postgres::Connection connection(PostgresOptions(config.dsn));
+  ASSIGN_OR_RETURN(const auto pools, ReadPools(connection, options.pool));
+  Logs logs(config, options);
+  Report report;
+  RETURN_IF_ERROR(connection.Transact(kLimits, [&](pqxx::transaction_base& tx) {
+    report = {};
+    return Rebuild(tx, logs, options, pools.at(options.pool), &report);
+  }));
+  if (context.structured()) {
+    fmt::print("{}", context.Structured(ToJson(report)));
+  } else {
+    Print(report, context.colour);
+  }
+  return report.equal() || report.written ? 0 : 1;
+}
+
+}  // namespace
+
+void RegisterRebuild(CLI::App& app, Context& context) {
+  CLI::App* sub = app.add_subcommand(
+      "rebuild", "Compare the tables of queue and matcher with a pool's log, and write them by it");
+  sub->group("Operation");
+  const auto options = std::make_shared<Options>();
+  sub->add_option("POOL", options->pool, "Whose rows")->type_name("POOL")->required();
+  sub->add_option("--file",
+                  options->file,
+                  "The pool's folder of `events archive`, in place of its log in Kafka")
+      ->type_name("FILE")
+      ->check(CLI::ExistingDirectory);
+  AddLibraryOption(sub, &options->library);
+  sub->add_flag("--yes", options->yes, "Do it; without this it says what differs");
+  sub->footer(
+      "To where each service has read its log, which has to be there from the beginning. What the "
+      "services decide by is\nwritten; history and accounting stay as they are. Queue and matcher "
+      "must not run; $FLUXQUEUE_POSTGRES_DSN is to be\nof a role that may write their tables. Exit "
+      "status 1: something differs.\n\n"
+      "Examples:\n"
+      "  fluxqueue rebuild default\n"
+      "  fluxqueue rebuild default --yes");
+  sub->callback([&context, options] {
+    context.command = [&context, options] { return Run(context, *options); };
+  });
+}
+
+}  // namespace fluxqueue::cli
