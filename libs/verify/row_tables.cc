@@ -30,7 +30,10 @@ QueueTables::QueueTables(const replay::v1::QueueTables& saved)
       queues_(saved.queues().begin(), saved.queues().end()),
       cycles_(saved.cycles().begin(), saved.cycles().end()) {
   for (const auto& [id, job] : saved.jobs()) {
-    jobs_[id] = {.job_id = id, .ending = job.ending(), .row = job.row()};
+    queue_core::JobChange& change = jobs_[id];
+    change.job_id = id;
+    change.ending = job.ending();
+    change.row = job.row();
     if (job.ending() != 0) endings_[job.ending()] = id;
   }
   for (const auto& usage : saved.usage()) usage_[{usage.kind(), usage.name()}] = usage.row();
