@@ -35,14 +35,18 @@ json PodSpec(int64_t cpu) {
           {"containers", OneContainer(cpu)}};
 }
 
+json OwnedBy(const char* api_version, const char* kind, const std::string& uid) {
+  return json::array({{{"apiVersion", api_version},
+                       {"kind", kind},
+                       {"name", uid},
+                       {"uid", uid},
+                       {"controller", true}}});
+}
+
 json PodOf(const std::string& id, const JobTraits& traits, uint32_t index) {
   json pod;
   pod["metadata"] = Held(fmt::format("{}-{}", id, index));
-  pod["metadata"]["ownerReferences"] = json::array({{{"apiVersion", "batch/v1"},
-                                                     {"kind", "Job"},
-                                                     {"name", id},
-                                                     {"uid", id},
-                                                     {"controller", true}}});
+  pod["metadata"]["ownerReferences"] = OwnedBy("batch/v1", "Job", id);
   if (traits.indexed) {
     pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] =
         std::to_string(index);
@@ -89,6 +93,9 @@ void Standins::AddJob(const std::string& id, const JobTraits& traits) {
   if (traits.suspended) {
     job["metadata"]["annotations"][std::string(kubernetes::kSuspendedByAnnotation)] =
         kubernetes::kSuspendedByUs;
+  }
+  if (traits.controlled) {
+    job["metadata"]["ownerReferences"] = OwnedBy("jobset.x-k8s.io/v1alpha2", "JobSet", "set-" + id);
   }
   job["spec"] = {{"parallelism", traits.slots},
                  {"completions", traits.slots},

@@ -27,6 +27,7 @@ struct JobTraits {
   int64_t cpu = 0;  // of a pod, in thousandths
   Millis run{0};    // of a pod
   bool suspended = false;
+  bool controlled = false;  // another controller has made it: it is not stopped by a suspend
   bool indexed = false;
   Millis keep{0};  // after its end; 0: for ever
 };

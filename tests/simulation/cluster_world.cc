@@ -38,12 +38,12 @@ ClusterWorld::ClusterWorld(const Trial& trial, std::map<std::string, Job> jobs)
       standins_(cluster_, counts(), kCpu) {
   Chance chance(trial.seed ^ kTraitsSalt);
   for (const auto& [id, job] : this->jobs()) {
-    traits_[id] = {.slots = job.slots,
-                   .cpu = job.cpu,
-                   .run = job.run,
-                   .suspended = chance.OneIn(2),
-                   .indexed = chance.OneIn(3),
-                   .keep = Millis(chance.OneIn(2) ? chance.Between(1, 5'000) : 0)};
+    JobTraits& traits = traits_[id];
+    traits = {.slots = job.slots, .cpu = job.cpu, .run = job.run};
+    traits.controlled = chance.OneIn(3);
+    traits.suspended = !traits.controlled && chance.OneIn(2);
+    traits.indexed = chance.OneIn(3);
+    if (chance.OneIn(2)) traits.keep = Millis(chance.Between(1, 5'000));
   }
   cluster_.faults().no_versions = lacks(Without::kVersion);
   cluster_.faults().no_uids = lacks(Without::kUid);
