@@ -32,10 +32,10 @@ json ToJson(const EventReach& reach) {
   return {{"log", reach.log}, {"facts", std::move(facts)}};
 }
 
-std::optional<EventReach> ReachOf(const json& header, const char* key) {
-  const auto field = header.find(key);
-  if (field == header.end() || !field->is_object()) return std::nullopt;
+EventReach ReachOf(const json& header, const char* key) {
   EventReach reach;
+  const auto field = header.find(key);
+  if (field == header.end() || !field->is_object()) return reach;
   Set(*field, "log", &reach.log);
   const auto facts = field->find("facts");
   if (facts == field->end() || !facts->is_object()) return reach;
@@ -51,8 +51,10 @@ std::optional<EventReach> ReachOf(const json& header, const char* key) {
 
 std::string FormatEventFileHeader(const EventFileHeader& header) {
   std::string reach;
-  if (header.from) reach += fmt::format(R"(,"from":{})", ToJson(*header.from).dump());
-  if (header.to) reach += fmt::format(R"(,"to":{})", ToJson(*header.to).dump());
+  if (header.archived) {
+    reach =
+        fmt::format(R"(,"from":{},"to":{})", ToJson(header.from).dump(), ToJson(header.to).dump());
+  }
   return fmt::format(R"({{"{}":{},"build":{},"rules":{},"pool":{},"whole":{}{}}})"
                      "\n",
                      kVersionKey,
@@ -81,6 +83,7 @@ absl::Status EventFileReader::ReadHeader(std::string_view line) {
   Set(object, "rules", &header_.rules);
   Set(object, "pool", &header_.pool);
   Set(object, "whole", &header_.whole);
+  header_.archived = object.contains("from") && object.contains("to");
   header_.from = ReachOf(object, "from");
   header_.to = ReachOf(object, "to");
   return absl::OkStatus();

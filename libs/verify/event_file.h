@@ -37,9 +37,10 @@ struct EventFileHeader {
   uint32_t rules = 0;   // the latest that it knew (libs/model/rules.h)
   std::string pool{};
   bool whole = true;  // it begins where the pool began
-  // Of a file of an archive: from where the one before it ends, to where it ends.
-  std::optional<EventReach> from{};
-  std::optional<EventReach> to{};
+  // It is one of an archive: from where the one before it ends, to where it ends.
+  bool archived = false;
+  EventReach from{};
+  EventReach to{};
 };
 
 // With its end.

@@ -20,13 +20,13 @@ std::string Record(const std::string& pool) {
 }
 
 TEST(EventFileTest, SaysWhatItIs) {
-  std::string header =
-      FormatEventFileHeader({.build = "1.4 \"x\"",
-                             .rules = 14,
-                             .pool = "default",
-                             .whole = false,
-                             .from = EventReach{.log = 3},
-                             .to = EventReach{.log = 9, .facts = {{0, 4}, {11, 7}}}});
+  std::string header = FormatEventFileHeader({.build = "1.4 \"x\"",
+                                              .rules = 14,
+                                              .pool = "default",
+                                              .whole = false,
+                                              .archived = true,
+                                              .from = {.log = 3},
+                                              .to = {.log = 9, .facts = {{0, 4}, {11, 7}}}});
   ASSERT_EQ(header.back(), '\n');
   header.pop_back();
   EventFileReader reader("log");

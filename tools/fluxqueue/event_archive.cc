@@ -97,7 +97,7 @@ absl::StatusOr<Addition> Collect(EventSource& source,
 absl::Status CheckGoesOn(const EventFileHeader& log,
                          const EventReach& before,
                          const std::string& folder) {
-  if (log.to->log >= before.log) return absl::OkStatus();
+  if (log.to.log >= before.log) return absl::OkStatus();
   return MakeStatus(absl::StatusCode::kFailedPrecondition,
                     "{}: it reaches to offset {}, and the log does not: the log was lost and "
                     "began again; take another folder for it",
@@ -108,7 +108,7 @@ absl::Status CheckGoesOn(const EventFileHeader& log,
 absl::StatusOr<EventReach> ReachOf(const std::vector<std::string>& files) {
   if (files.empty()) return EventReach();
   ASSIGN_OR_RETURN(const EventFileHeader last, ReadArchiveHeader(files.back()));
-  return *last.to;
+  return last.to;
 }
 
 }  // namespace
@@ -131,7 +131,7 @@ absl::StatusOr<EventFileHeader> ReadArchiveHeader(const std::string& file) {
   });
   if (!status.ok() && !absl::IsCancelled(status)) return status;
   const EventFileHeader& header = reader.header();
-  if (header.from.has_value() && header.to.has_value()) return header;
+  if (header.archived) return header;
   return InvalidArgument("{}: it is no file of `fluxqueue events archive`", file);
 }
 
@@ -142,10 +142,10 @@ absl::StatusOr<Archived> AddToArchive(EventSource& source, const std::string& fo
   ASSIGN_OR_RETURN(const Addition addition, Collect(source, before, records));
   EventFileHeader header = source.header();
   RETURN_IF_ERROR(CheckGoesOn(header, before, folder));
-  const int64_t first = header.from->log;
+  const int64_t first = header.from.log;
   const Archived archived{addition.records(), !files.empty() && first > before.log};
   EventReach reach = addition.reach();
-  reach.log = header.to->log;  // with what was of other pools
+  reach.log = header.to.log;  // with what was of other pools
   if (reach != before) {
     if (files.empty() || archived.hole) before.log = first;
     header.whole = header.whole && files.empty();

@@ -24,8 +24,8 @@ class FakeLog final : public EventSource {
   absl::Status Read(const Each& each) override {
     for (const EventLine& fact : facts) RETURN_IF_ERROR(each(fact));
     for (const EventLine& line : log) {
-      if (line.offset >= header_.from->log) RETURN_IF_ERROR(each(line));
-      header_.to->log = std::max(header_.to->log, line.offset + 1);
+      if (line.offset >= header_.from.log) RETURN_IF_ERROR(each(line));
+      header_.to.log = std::max(header_.to.log, line.offset + 1);
     }
     return absl::OkStatus();
   }
@@ -48,10 +48,10 @@ class FakeLog final : public EventSource {
   // As many records of another pool.
   void Skip(int64_t records) {
     next_ += records;
-    header_.to->log = next_;
+    header_.to.log = next_;
   }
   void Cut(int64_t first) {
-    header_.from->log = first;
+    header_.from.log = first;
     header_.whole = false;
   }
 
@@ -59,8 +59,7 @@ class FakeLog final : public EventSource {
   std::vector<EventLine> facts;
 
  private:
-  verify::EventFileHeader header_{
-      .pool = "p", .from = verify::EventReach(), .to = verify::EventReach()};
+  verify::EventFileHeader header_{.pool = "p", .archived = true};
   int64_t next_ = 0;
 };
 
@@ -151,8 +150,8 @@ TEST_F(EventArchiveTest, AFileByItselfBeginsInTheMiddle) {
   const auto last = ReadArchiveHeader(ArchiveFiles(folder_).back());
   ASSERT_TRUE(last.ok()) << Message(last.status());
   EXPECT_FALSE(last->whole);
-  EXPECT_EQ(last->from->log, 1);
-  EXPECT_EQ(last->to->log, 2);
+  EXPECT_EQ(last->from.log, 1);
+  EXPECT_EQ(last->to.log, 2);
   std::filesystem::create_directories(folder_ + "/empty");
   EXPECT_THAT(Message(EventsOfFile(folder_ + "/empty")->Read(nullptr)),
               HasSubstr("there is no file of"));

@@ -59,20 +59,20 @@ class FolderEvents final : public EventSource {
       return InvalidArgument("{}: there is no file of `fluxqueue events archive`", folder_);
     }
     ASSIGN_OR_RETURN(header_, ReadArchiveHeader(files.front()));
-    int64_t end = header_.from->log;
+    int64_t end = header_.from.log;
     for (const std::string& file : files) {
       ASSIGN_OR_RETURN(const verify::EventFileHeader header, ReadArchiveHeader(file));
-      if (header.from->log != end) {
+      if (header.from.log != end) {
         return MakeStatus(absl::StatusCode::kFailedPrecondition,
                           "{}: it begins at offset {}, and the file before it ends at {}: what was "
                           "between is lost",
                           file,
-                          header.from->log,
+                          header.from.log,
                           end);
       }
-      end = header.to->log;
+      end = header.to.log;
     }
-    header_.to->log = end;
+    header_.to.log = end;
     return files;
   }
 
@@ -114,8 +114,8 @@ class PoolEvents final : public EventSource {
     RETURN_IF_ERROR(
         reader_.ReadFacts(verify::FactLog::Hold::kTrails, facts_lost_, &facts_cut, take).status());
     RETURN_IF_ERROR(status);
-    return reader_.ReadLog(partition_, header_.from->log > 0, [&](const verify::EventLine& line) {
-      header_.to->log = line.offset + 1;
+    return reader_.ReadLog(partition_, header_.from.log > 0, [&](const verify::EventLine& line) {
+      header_.to.log = line.offset + 1;
       return line.message.pool() == header_.pool ? each(line) : absl::OkStatus();
     });
   }
@@ -158,8 +158,9 @@ absl::StatusOr<std::unique_ptr<EventSource>> EventsOfPool(const SystemConfig& co
                                  .rules = model::kLatestRules,
                                  .pool = name,
                                  .whole = whole.ok() && first == 0,
-                                 .from = verify::EventReach{.log = first},
-                                 .to = verify::EventReach{.log = first}};
+                                 .archived = true,
+                                 .from = {.log = first},
+                                 .to = {.log = first}};
   return std::make_unique<PoolEvents>(
       config.brokers, partition, std::move(lost), std::move(header));
 }

@@ -49,8 +49,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   ASSIGN_OR_RETURN(GzipWriter file, GzipWriter::Open(options.file));
   verify::EventFileHeader header = source->header();
   header.whole = header.whole && options.from.empty();
-  header.from.reset();
-  header.to.reset();
+  header.archived = false;
   file.Write(FormatEventFileHeader(header));
   uint64_t records = 0;
   RETURN_IF_ERROR(source->Read([&](const verify::EventLine& line) {

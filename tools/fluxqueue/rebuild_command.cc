@@ -53,7 +53,7 @@ class Logs {
     if (header.pool != options_.pool || replay->replayer().Queue(options_.pool) == nullptr) {
       return InvalidArgument("the log is of pool {}, and not of {}", header.pool, options_.pool);
     }
-    if (!options_.file.empty() && (!header.to.has_value() || header.to->log < offset)) {
+    if (!options_.file.empty() && (!header.archived || header.to.log < offset)) {
       return InvalidArgument(
           "{}: it does not reach to offset {}, to which the services have read: call `fluxqueue "
           "events archive` first",
