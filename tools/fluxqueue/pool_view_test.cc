@@ -53,8 +53,8 @@ TEST(PoolViewTest, ForPrograms) {
 }
 
 TEST(PoolViewTest, SlotsThatWereGivenBackAreNotHeld) {
-  const graph::Placement placement{
-      .slots = {{0, "n1"}, {1, "n2"}, {2, "n1"}, {3, "n3", /*released=*/true}}};
+  graph::Placement placement;
+  placement.slots = {{0, "n1"}, {1, "n2"}, {2, "n1"}, {3, "n3", /*released=*/true}};
   EXPECT_EQ(NodesText(SlotsByNode(placement)), "n1 x2, n2");
 }
 
