@@ -23,6 +23,7 @@ absl::Status NotFound(const std::string& name) {
 // A strategic patch gives each type of condition its place.
 void MergeConditions(const json& patch, json* object) {
   json& conditions = (*object)["status"]["conditions"];
+  if (conditions.is_null()) conditions = json::array();
   for (const json& condition : patch) {
     std::erase_if(conditions.get_ref<json::array_t&>(),
                   [&](const json& known) { return known["type"] == condition["type"]; });
