@@ -16,6 +16,7 @@
 #include <absl/strings/str_join.h>
 
 #include "libs/testing/environment.h"
+#include "libs/testing/shell.h"
 #include "tests/chaos/checks.h"
 #include "tests/chaos/fault.h"
 #include "tests/chaos/load.h"
@@ -101,13 +102,15 @@ class ChaosTest : public e2e::SystemTest {
   }
 
   void SayWhereToLook() const {
-    fmt::print("bundle (logs, tables, objects): {}\nagain: tools/chaos --seed {}",
-               system_->SaveBundle(),
-               seed_);
+    std::vector<std::string> failed;
     for (const Outcome& outcome : outcomes_) {
-      if (!outcome.violations.empty()) fmt::print(" --faults '{}'", outcome.faults);
+      if (!outcome.violations.empty()) failed.push_back(outcome.faults);
     }
-    fmt::print("\n");
+    fmt::print(
+        "bundle (logs, tables, objects): {}\nagain: tools/chaos --minutes 0 --seed {}{}\n",
+        system_->SaveBundle(),
+        seed_,
+        failed.empty() ? "" : " --faults " + testing::ShellQuote(absl::StrJoin(failed, " + ")));
   }
 
   void Begin(const Form& form) {
@@ -120,10 +123,12 @@ class ChaosTest : public e2e::SystemTest {
     checks_ = std::make_unique<Checks>(system_.get(), sightings_.get());
     load_ = std::make_unique<Load>(*system_, form.load);
     // A fault strikes a system at work.
+    const auto at_work = [&] {
+      return sightings_->last() != Clock::time_point{} &&
+             static_cast<int>(load_->InFlight().size()) >= form.load.in_flight / 2;
+    };
     const absl::Status works =
-        system_->WaitFor([&] { return sightings_->last() != Clock::time_point{}; },
-                         seconds(60),
-                         [] { return "a binding"; });
+        system_->WaitFor(at_work, seconds(60), [] { return "jobs in flight, and a binding"; });
     ASSERT_TRUE(works.ok()) << Message(works);
   }
 

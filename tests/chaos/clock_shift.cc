@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <unistd.h>
 
 namespace {
@@ -24,6 +25,12 @@ int64_t Shift() {
     return said == nullptr ? 0 : std::strtoll(said, nullptr, 10);
   }();
   return shift;
+}
+
+// For the kernel, of a moment that the program has worked out by the time that it has read.
+timespec Real(timespec moment) {
+  if (moment.tv_sec > kLongestUptime) moment.tv_sec -= Shift();
+  return moment;
 }
 
 }  // namespace
@@ -56,14 +63,21 @@ int timespec_get(timespec* time, int base) noexcept {
   return clock_gettime(CLOCK_REALTIME, time) == 0 ? base : 0;
 }
 
+// What C has for the same; it does not call the one below.
+int cnd_timedwait(cnd_t* condition, mtx_t* mutex, const timespec* until) {
+  using Wait = int (*)(cnd_t*, mtx_t*, const timespec*);
+  static const auto wait = reinterpret_cast<Wait>(dlsym(RTLD_NEXT, "cnd_timedwait"));
+  const timespec moment = Real(*until);
+  return wait(condition, mutex, &moment);
+}
+
 int pthread_cond_timedwait(pthread_cond_t* condition,
                            pthread_mutex_t* mutex,
                            const timespec* until) {
   using Wait = int (*)(pthread_cond_t*, pthread_mutex_t*, const timespec*);
   static const auto wait =
       reinterpret_cast<Wait>(dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2"));
-  timespec moment = *until;
-  if (moment.tv_sec > kLongestUptime) moment.tv_sec -= Shift();
+  const timespec moment = Real(*until);
   return wait(condition, mutex, &moment);
 }
 }

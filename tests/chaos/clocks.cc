@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::array kServices = {"admission", "queue", "matcher", "binder", "cleanup"};
 constexpr int kHour = 3600;
+// Consumers that have lost their broker come back to their group.
+constexpr std::chrono::seconds kRejoin{20};
 
 Deed LaunchedWithClock(const std::string& service, int shift) {
   return [=](Site& site) {
@@ -30,7 +32,7 @@ Fault OfServices(const std::string& name, int shift) {
     const std::string process = fmt::format("{}-1", service);
     processes.push_back(process);
     strike.insert(strike.end(), {Killed(process), LaunchedWithClock(service, shift)});
-    heal.insert(heal.end(), {Killed(process), Launched(service, 1)});
+    heal.insert(heal.end(), {Ended(process), Launched(service, 1)});
   }
   return {.name = name,
           .targets = std::move(processes),
@@ -43,8 +45,9 @@ Fault OfKafka(const std::string& name, int shift) {
   return {.name = name,
           .targets = {"kafka"},
           .strike = Each({Killed("kafka/kafka"), KafkaWithClock(shift)}),
-          .heal = Each({Killed("kafka/kafka"), Started("kafka")}),
-          .held = true};
+          .heal = Each({Ended("kafka/kafka"), Started("kafka")}),
+          .held = true,
+          .recovery = kRejoin};
 }
 
 }  // namespace

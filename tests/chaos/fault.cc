@@ -24,6 +24,13 @@ Deed Killed(const std::string& process) {
   return [=](Site& site) { return site.system().End(process, SIGKILL); };
 }
 
+Deed Ended(const std::string& process) {
+  return [=](Site& site) {
+    const bool runs = !site.system().ProcessOf(process).empty();
+    return runs ? site.system().End(process, SIGKILL) : absl::OkStatus();
+  };
+}
+
 Deed Stopped(const std::string& process) {
   return Signalled(process, SIGSTOP);
 }
@@ -42,8 +49,9 @@ Deed Launched(const std::string& service, int replica) {
 
 Deed Each(std::vector<Deed> deeds) {
   return [deeds = std::move(deeds)](Site& site) {
-    for (const Deed& deed : deeds) RETURN_IF_ERROR(deed(site));
-    return absl::OkStatus();
+    absl::Status first;
+    for (const Deed& deed : deeds) first.Update(deed(site));
+    return first;
   };
 }
 

@@ -18,6 +18,8 @@ using Deed = std::function<absl::Status(Site&)>;
 
 // The process ("queue-1", "kafka/kafka") dies; stands still; goes on.
 Deed Killed(const std::string& process);
+// As Killed; it may have ended before.
+Deed Ended(const std::string& process);
 Deed Stopped(const std::string& process);
 Deed Continued(const std::string& process);
 // A part ("kafka", "postgres", "cluster") is started, with its data.
@@ -25,7 +27,7 @@ Deed Started(const std::string& part);
 // What Kubernetes does with a container that has ended: the same again.
 Deed Launched(const std::string& service, int replica);
 absl::Status Nothing(Site& site);
-// One after the other.
+// All of them, one after the other; the first failure.
 Deed Each(std::vector<Deed> deeds);
 
 struct Fault {
@@ -39,8 +41,9 @@ struct Fault {
   bool loses_pods = false;
   // What was said and acknowledged may be in no log after it: there is nothing to be replayed.
   bool loses_log = false;
-  // For so long at most nothing is bound, once it has healed.
-  std::chrono::seconds recovery{5};
+  // For so long at most nothing is bound, once it has healed. Others may use the machine, too: what
+  // it really was, the table tells.
+  std::chrono::seconds recovery{10};
   // It fills a disk (Site::has_disks).
   bool needs_disks = false;
 };

@@ -9,6 +9,9 @@
 namespace fluxqueue::chaos {
 namespace {
 
+// Consumers that have lost their broker come back to their group.
+constexpr std::chrono::seconds kRejoin{20};
+
 // Whoever runs makes it again.
 absl::Status DeletePoolTopic(Site& site) {
   std::string bootstrap;
@@ -43,36 +46,42 @@ std::vector<Fault> KafkaFaults() {
       {.name = "kafka is killed",
        .targets = {"kafka"},
        .strike = Killed("kafka/kafka"),
-       .heal = Started("kafka")},
+       .heal = Started("kafka"),
+       .recovery = kRejoin},
       {.name = "kafka stands still",
        .targets = {"kafka"},
        .strike = Stopped("kafka/kafka"),
        .heal = Continued("kafka/kafka"),
-       .held = true},
+       .held = true,
+       .recovery = kRejoin},
       // A broker whose only disk is full ends.
       {.name = "kafka's disk is full",
        .targets = {"kafka"},
        .strike = FillDisk,
        .heal = Each({EmptyDisk, Started("kafka")}),
        .held = true,
+       .recovery = kRejoin,
        .needs_disks = true},
       {.name = "kafka has lost its last records",
        .targets = {"kafka"},
        .strike = Each({Killed("kafka/kafka"), LoseTails}),
        .heal = Started("kafka"),
-       .loses_log = true},
+       .loses_log = true,
+       .recovery = kRejoin},
       {.name = "the pool's topic is deleted",
        .targets = {"kafka"},
        .strike = DeletePoolTopic,
        .heal = Nothing,
-       .loses_log = true},
+       .loses_log = true,
+       .recovery = kRejoin},
       // The matchers had not read all of it.
       {.name = "kafka has lost its data",
        .targets = {"kafka", "matcher-1", "matcher-2"},
        .strike = Each({Killed("matcher-1"), Killed("matcher-2")}),
        .heal = Each({LoseData, Started("kafka"), Launched("matcher", 1), Launched("matcher", 2)}),
        .held = true,
-       .loses_log = true},
+       .loses_log = true,
+       .recovery = kRejoin},
   };
 }
 

@@ -22,8 +22,8 @@ struct LoadOptions {
   uint64_t seed = 1;
   int in_flight = 24;  // Jobs, pods and gangs
   int at_once = 12;    // made with one command, each second
-  double seconds_least = 0.2;
-  double seconds_most = 1;  // that their pods run
+  double seconds_least = 0.5;
+  double seconds_most = 3;  // that their pods run
 };
 
 // A workload of the load: it ends by itself.

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include <absl/strings/str_join.h>
@@ -15,6 +17,7 @@ constexpr std::array kServices = {"admission", "queue", "matcher", "binder", "cl
 constexpr std::array kReplicas = {1, 2};
 // Not at the first step of all, which is another one.
 constexpr int kTimes = 3;
+constexpr std::chrono::seconds kMostForAPoint{20};
 
 std::string ProcessName(const std::string& service, int replica) {
   return fmt::format("{}-{}", service, replica);
@@ -34,26 +37,34 @@ Deed Armed(const std::string& point) {
   };
 }
 
-// `reached_by`: services that must have come to the point.
-Deed Disarmed(const std::string& point, std::vector<std::string> reached_by) {
-  return [=, reached_by = std::move(reached_by)](Site& site) {
-    std::vector<std::string> alive;
-    for (const std::string& service : reached_by) {
-      const bool both = !site.system().ProcessOf(ProcessName(service, 1)).empty() &&
-                        !site.system().ProcessOf(ProcessName(service, 2)).empty();
-      if (both) alive.push_back(service);
-    }
+bool HasEnded(Site& site, const std::string& service) {
+  return std::ranges::any_of(kReplicas, [&](int replica) {
+    return site.system().ProcessOf(ProcessName(service, replica)).empty();
+  });
+}
+
+// Of the services that must have come to the point, a replica each has.
+absl::Status AwaitReached(Site& site, const std::vector<std::string>& services) {
+  const auto alive = [&](const std::string& service) { return !HasEnded(site, service); };
+  return site.system().WaitFor([&] { return std::ranges::none_of(services, alive); },
+                               kMostForAPoint,
+                               [&] {
+                                 std::vector<std::string> missing;
+                                 std::ranges::copy_if(services, std::back_inserter(missing), alive);
+                                 return "to come to the point: " + absl::StrJoin(missing, ", ");
+                               });
+}
+
+Deed Disarmed(std::vector<std::string> reached_by) {
+  return [reached_by = std::move(reached_by)](Site& site) {
+    absl::Status first = AwaitReached(site, reached_by);
     for (const char* service : kServices) {
       for (const int replica : kReplicas) {
-        const std::string process = ProcessName(service, replica);
-        if (!site.system().ProcessOf(process).empty()) {
-          RETURN_IF_ERROR(site.system().End(process, SIGKILL));
-        }
-        RETURN_IF_ERROR(site.system().LaunchService(service, replica));
+        first.Update(Ended(ProcessName(service, replica))(site));
+        first.Update(site.system().LaunchService(service, replica));
       }
     }
-    if (alive.empty()) return absl::OkStatus();
-    return Unavailable("did not come to {}: {}", point, absl::StrJoin(alive, ", "));
+    return first;
   };
 }
 
@@ -65,8 +76,7 @@ Fault Of(const std::string& name, const std::string& point, std::vector<std::str
   return {.name = name,
           .targets = std::move(targets),
           .strike = Armed(point),
-          .heal = Disarmed(point, std::move(reached_by)),
-          .held = true};
+          .heal = Disarmed(std::move(reached_by))};
 }
 
 }  // namespace
