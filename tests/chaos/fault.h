@@ -44,6 +44,8 @@ struct Fault {
   // For so long at most nothing is bound, once it has healed. Others may use the machine, too: what
   // it really was, the table tells.
   std::chrono::seconds recovery{10};
+  // The other replica's is: five minutes are what the short form has.
+  bool only_in_long_form = false;
   // It fills a disk (Site::has_disks).
   bool needs_disks = false;
 };

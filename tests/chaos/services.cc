@@ -16,21 +16,25 @@ Deed ToldToEnd(const std::string& process) {
   return [=](Site& site) { return site.system().End(process, SIGTERM); };
 }
 
+// Of each fault the short form has one replica.
 void AddReplica(const std::string& service, int replica, std::vector<Fault>* faults) {
   const std::string process = fmt::format("{}-{}", service, replica);
   faults->push_back({.name = process + " is killed",
                      .targets = {process},
                      .strike = Killed(process),
-                     .heal = Launched(service, replica)});
+                     .heal = Launched(service, replica),
+                     .only_in_long_form = replica == 2});
   faults->push_back({.name = process + " stands still",
                      .targets = {process},
                      .strike = Stopped(process),
                      .heal = Continued(process),
-                     .held = true});
+                     .held = true,
+                     .only_in_long_form = replica == 1});
   faults->push_back({.name = process + " is told to end",
                      .targets = {process},
                      .strike = ToldToEnd(process),
-                     .heal = Launched(service, replica)});
+                     .heal = Launched(service, replica),
+                     .only_in_long_form = replica == 2});
 }
 
 // Of admission: what is made meanwhile is refused, its webhook being down.
