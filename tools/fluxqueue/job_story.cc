@@ -176,15 +176,16 @@ json ToJson(const JobStory& story) {
 }
 
 std::string FormatStory(const JobStory& story, int64_t now_ms, bool colour) {
+  const int64_t day_ms = story.steps().empty() ? now_ms : story.steps().back().last_ms;
   Table table({"TIME", "OFFSET", "WHAT", "DETAIL"});
   for (const StoryStep& step : story.steps()) {
-    const std::string time = TimeText(step.time_ms, now_ms);
+    const std::string time = TimeText(step.time_ms, day_ms);
     const std::string offset = fmt::format("{}", step.cause.offset);
     if (step.version == 0) {
       const std::string again =
           step.times == 1
               ? ""
-              : fmt::format(" ({} times until {})", step.times, TimeText(step.last_ms, now_ms));
+              : fmt::format(" ({} times until {})", step.times, TimeText(step.last_ms, day_ms));
       table.Add({time, offset, step.cause.type, step.cause.text + again});
       continue;
     }
@@ -193,9 +194,13 @@ std::string FormatStory(const JobStory& story, int64_t now_ms, bool colour) {
     }
     const std::string state =
         fmt::format("  {}{}", step.state, step.reason.empty() ? "" : " (" + step.reason + ")");
-    table.Add({"", "", {state, StateColour(step.state)}, FactText(step, now_ms)});
+    table.Add({"", "", {state, StateColour(step.state)}, FactText(step, day_ms)});
   }
-  return fmt::format("{} ({})\n\n{}", story.name(), story.id(), table.Render(colour));
+  return fmt::format("{} ({}), until {}\n\n{}",
+                     story.name(),
+                     story.id(),
+                     ShortTime(day_ms, now_ms),
+                     table.Render(colour));
 }
 
 }  // namespace fluxqueue::cli

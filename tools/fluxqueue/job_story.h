@@ -74,7 +74,7 @@ class JobStory {
 };
 
 nlohmann::json ToJson(const JobStory& story);
-// `now_ms`: for times of today.
+// Of the day of its last step the times alone.
 std::string FormatStory(const JobStory& story, int64_t now_ms, bool colour);
 
 }  // namespace fluxqueue::cli

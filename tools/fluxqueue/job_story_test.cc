@@ -70,7 +70,7 @@ TEST_F(JobStoryTest, SaysWhatCameOfWhat) {
   EXPECT_EQ(story_.steps()[4].cause.offset, 6);
   const std::string text = FormatStory(story_, 0, false);
   EXPECT_THAT(text,
-              AllOf(HasSubstr("team/train (1)"),
+              AllOf(HasSubstr("team/train (1), until "),
                     HasSubstr("busy: cpu (2 times until"),
                     HasSubstr("Allocated  "),
                     HasSubstr("on n1 x2"),

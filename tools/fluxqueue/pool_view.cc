@@ -83,29 +83,29 @@ json ToJson(const std::vector<graph::ResourceUsage>& usage) {
   return resources;
 }
 
-std::string WaitingText(const PoolView& view, int64_t now_ms, bool colour) {
+std::string WaitingText(const PoolView& view, bool colour) {
   Table table({"QUEUE", "PLACE", "JOB", "SLOTS", "SUBMITTED", "PROMISED", "REASON", "MESSAGE"});
   for (const PoolView::Waiting& job : view.waiting) {
     table.Add({job.queue,
                job.position == 0 ? "-" : fmt::format("{}", job.position),
                job.name,
                fmt::format("{}", job.slots),
-               ShortTime(job.submitted_ms, now_ms),
-               ShortTime(job.promised_ms, now_ms) + (job.firm ? " (firm)" : ""),
+               ShortTime(job.submitted_ms, view.time_ms),
+               ShortTime(job.promised_ms, view.time_ms) + (job.firm ? " (firm)" : ""),
                job.reason.empty() ? job.state : job.reason,
                job.message});
   }
   return table.Render(colour);
 }
 
-std::string AllocationsText(const PoolView& view, int64_t now_ms, bool colour) {
+std::string AllocationsText(const PoolView& view, bool colour) {
   Table table({"JOB", "QUEUE", "STATE", "SINCE", "UNTIL", "NODES"});
   for (const PoolView::Allocation& held : view.allocations) {
     table.Add({held.name.empty() ? held.id : held.name,
                held.queue,
                {held.state, StateColour(held.state)},
-               ShortTime(held.since_ms, now_ms),
-               ShortTime(held.until_ms, now_ms),
+               ShortTime(held.since_ms, view.time_ms),
+               ShortTime(held.until_ms, view.time_ms),
                NodesText(held.nodes)});
   }
   return table.Render(colour);
@@ -215,8 +215,8 @@ std::string FormatView(const PoolView& view, int64_t now_ms, bool colour) {
       view.waiting.size(),
       view.allocations.size(),
       view.nodes.size(),
-      WaitingText(view, now_ms, colour),
-      AllocationsText(view, now_ms, colour),
+      WaitingText(view, colour),
+      AllocationsText(view, colour),
       UsageText(view, colour),
       NodesTable(view, colour));
 }

@@ -60,7 +60,7 @@ std::vector<std::pair<std::string, uint32_t>> SlotsByNode(const graph::Placement
 std::string NodesText(const std::vector<std::pair<std::string, uint32_t>>& nodes);
 
 nlohmann::json ToJson(const PoolView& view);
-// `now_ms`: for times of today.
+// Of the view's own day the times alone.
 std::string FormatView(const PoolView& view, int64_t now_ms, bool colour);
 
 }  // namespace fluxqueue::cli

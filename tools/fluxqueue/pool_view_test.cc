@@ -40,7 +40,7 @@ TEST(PoolViewTest, ForEyes) {
                     HasSubstr("Busy    cpu: a slot needs 8"),
                     HasSubstr("n1 x2, n2"),
                     HasSubstr("cpu       8      3     1       4"),
-                    HasSubstr("n2    no  1      cpu 2/4")));
+                    HasSubstr("n2    no   1      cpu 2/4")));
 }
 
 TEST(PoolViewTest, ForPrograms) {

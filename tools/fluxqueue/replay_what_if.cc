@@ -25,6 +25,7 @@ using simulation::Outcome;
 using simulation::Result;
 
 constexpr uint32_t kMostNodes = 100'000;
+constexpr std::string_view kAllowed = "allowed: strategy=NAME, policy=NAME, nodes=+N";
 
 absl::StatusOr<uint32_t> ParseNodes(const std::string& value) {
   uint32_t nodes = 0;
@@ -98,14 +99,15 @@ std::string Difference(const Row& row) {
   return (later < 0 ? "-" : "+") + ShortDuration(Millis(later < 0 ? -later : later));
 }
 
-std::string FormatRows(const std::vector<Row>& rows, int64_t now_ms, bool colour) {
+// Of the day of the last submission the times alone.
+std::string FormatRows(const std::vector<Row>& rows, bool colour) {
   Table table({"JOB", "SUBMITTED", "STARTED", "WOULD START", "DIFFERENCE"});
   for (const Row& row : rows) {
     const std::string difference = Difference(row);
     table.Add({row.name,
-               ShortTime(row.submitted_ms, now_ms),
-               ShortTime(row.was_ms.value_or(0), now_ms),
-               ShortTime(row.would_be_ms.value_or(0), now_ms),
+               ShortTime(row.submitted_ms, rows.back().submitted_ms),
+               ShortTime(row.was_ms.value_or(0), rows.back().submitted_ms),
+               ShortTime(row.would_be_ms.value_or(0), rows.back().submitted_ms),
                {difference,
                 difference.starts_with('+')   ? Colour::kRed
                 : difference.starts_with('-') ? Colour::kGreen
@@ -135,6 +137,9 @@ absl::StatusOr<simulation::Override> ParseWhatIf(const std::vector<std::string>&
     const size_t equals = std::min(change.find('='), change.size());
     const std::string key = change.substr(0, equals);
     const std::string value = change.substr(std::min(equals + 1, change.size()));
+    if (value.empty()) {
+      return InvalidArgument("--what-if {}: {}", change, kAllowed);
+    }
     if (key == "strategy") {
       result.strategy = check.strategy = value;
     } else if (key == "policy") {
@@ -142,7 +147,7 @@ absl::StatusOr<simulation::Override> ParseWhatIf(const std::vector<std::string>&
     } else if (key == "nodes") {
       ASSIGN_OR_RETURN(result.more_nodes, ParseNodes(value));
     } else {
-      return InvalidArgument("--what-if {}: allowed: strategy=NAME, policy=NAME, nodes=+N", change);
+      return InvalidArgument("--what-if {}: {}", change, kAllowed);
     }
   }
   RETURN_IF_ERROR(Annotate(simulation::CheckSetting(check), "--what-if"));
@@ -164,7 +169,7 @@ absl::StatusOr<int> PlayWhatIf(const Context& context, const ReplayOptions& opti
     fmt::print("{}", context.Structured(object));
   } else {
     fmt::print("{}\n{}",
-               FormatRows(rows, context.Now().count(), context.colour),
+               FormatRows(rows, context.colour),
                FormatRuns(runs, history.workload, context.colour));
   }
   if (recorded.replay.total.different() == 0) return 0;

@@ -27,7 +27,7 @@ TEST(ReplayWhatIfTest, Errors) {
   EXPECT_THAT(error("nodes=10"), HasSubstr("nodes=10: allowed: +1 to +100000"));
   EXPECT_THAT(error("nodes=+"), HasSubstr("allowed: +1"));
   EXPECT_THAT(error("depth=3"), HasSubstr("allowed: strategy=NAME, policy=NAME, nodes=+N"));
-  EXPECT_THAT(error("strategy"), HasSubstr("strategy \"\" does not exist"));
+  EXPECT_THAT(error("strategy"), HasSubstr("--what-if strategy: allowed: strategy=NAME"));
 }
 
 }  // namespace
