@@ -74,7 +74,7 @@ void AddEventsDump(CLI::App* events, Context& context) {
   CLI::App* sub = events->add_subcommand(
       "dump", "Write a pool's log, and what was said of its jobs, to a file");
   const auto options = std::make_shared<Options>();
-  sub->add_option("POOL", options->pool)->type_name("POOL")->required();
+  sub->add_option("POOL", options->pool, "Whose log")->type_name("POOL")->required();
   sub->add_option("FILE", options->file, "Gzipped; -: standard output")
       ->type_name("FILE")
       ->required();
