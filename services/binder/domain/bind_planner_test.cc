@@ -244,6 +244,23 @@ TEST_F(BindPlannerTest, ABindingThatWasMadeUnseenIsSuccess) {
   EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
 }
 
+TEST_F(BindPlannerTest, WhatABackupOfTheClusterHasUnboundIsBoundAgain) {
+  Allocate(1);
+  h_.cluster.AddPod("a", "a-0");
+  h_.Settle();
+  ASSERT_EQ(h_.SlotOf("a", 0).state, SlotState::kBound);
+  PodFacts& pod = *h_.cluster.Pod("a-0");
+  pod.node.clear();
+  pod.slot.reset();
+  pod.history = 2;
+  pod.resource_version = 1;
+  h_.cluster.events.push_back({pod, pod.uid});
+  h_.Settle();
+  EXPECT_EQ(h_.cluster.Pod("a-0")->node, "n0");
+  EXPECT_EQ(h_.SlotOf("a", 0).state, SlotState::kBound);
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+}
+
 TEST_F(BindPlannerTest, ANewOwnerRepeatsTheCallForTheSameSlot) {
   h_.cluster.AddPod("a", "a-0");
   Allocate(1);

@@ -64,6 +64,10 @@ void Observe(PlanContext& context, BindJob* job) {
       ObserveEnd(job, &slot, *pod);
     } else if (pod->Bound()) {
       ObserveBound(context, job, &slot, *pod);
+    } else if (slot.state == SlotState::kBound && pod->Waiting()) {
+      // The cluster's store has gone back to before it was bound (kubernetes/watch.h).
+      slot.state = SlotState::kTaken;
+      slot.retry = {};
     } else if (pod->deleting && slot.state == SlotState::kTaken && slot.call == 0) {
       slot.state = SlotState::kEnded;  // the API server binds no pod that is going
       slot.succeeded = slot.succeeded || job->IsGroup();
