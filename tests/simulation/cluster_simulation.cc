@@ -72,8 +72,11 @@ Subject ClusterSubject() {
   subject.cluster_may_go_back = true;
   subject.plan = Plan;
   subject.run = Run;
-  for (const char* change :
-       {"pods bound", "Running to Succeeded", "Running to Stopping", "Stopping to Pending"}) {
+  for (const char* change : {"dead letters",
+                             "pods bound",
+                             "Running to Succeeded",
+                             "Running to Stopping",
+                             "Stopping to Pending"}) {
     subject.reached.emplace_back(change);
   }
   return subject;

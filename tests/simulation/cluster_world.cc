@@ -88,6 +88,7 @@ void ClusterWorld::LosePods(const std::string& node) {
 // What the pods of before have done counts no more, nor what becomes of those of the backup. A Job
 // that is not in it is gone.
 void ClusterWorld::GoBack(size_t changes) {
+  went_back_ = true;
   cluster_.GoBack(changes);
   standins_.Forget();
   for (const SimCluster::Stored& pod : cluster_.All(kPods)) lost_.insert(pod->uid);
@@ -97,9 +98,9 @@ void ClusterWorld::GoBack(size_t changes) {
     if (!known && !this->node(node).away) standins_.AddNode(NodeName(node));
   }
   for (const auto& [id, job] : jobs()) {
-    if (job.submitted && cluster_.Find(kubernetes::kJobs, kSpace, id) == nullptr) {
-      JobOf(id).ended = true;
-    }
+    if (!job.submitted || cluster_.Find(kubernetes::kJobs, kSpace, id) != nullptr) continue;
+    JobOf(id).ended = true;
+    forgotten_.insert(id);
   }
 }
 
@@ -109,9 +110,15 @@ bool ClusterWorld::Runs(const std::string& id, uint32_t attempt) {
   });
 }
 
+bool ClusterWorld::IsOver(const std::string& id) {
+  const bool never_was = forgotten_.contains(id) && !database().Of<QueueTables>().jobs.Has(id);
+  return never_was || PoolWorld::IsOver(id);
+}
+
+// A Job that had ended is not run again where the backup has it as it was before.
 bool ClusterWorld::Done() {
   return PoolWorld::Done() && database().Of<BinderTables>().jobs.rows().empty() &&
-         database().Of<AdmissionTables>().workloads.rows().empty();
+         (went_back_ || database().Of<AdmissionTables>().workloads.rows().empty());
 }
 
 void ClusterWorld::Written(const Object* before, const Object* after) {
@@ -147,7 +154,7 @@ void ClusterWorld::Check() {
 bool ClusterWorld::IsOnAnother(const Live& pod) const {
   const auto given = given_.find({pod.id, pod.slot.attempt, pod.slot.slot});
   const SimCluster::Stored node = cluster_.Find(kubernetes::kNodes, "", pod.node);
-  return given != given_.end() && node != nullptr && node->uid != given->second;
+  return given != given_.end() && (node == nullptr || node->uid != given->second);
 }
 
 void ClusterWorld::PodBound(const Object& pod) {
@@ -230,9 +237,11 @@ void ClusterWorld::StrikeCluster(const Fault& fault) {
                         [&faults] { faults.slowest_event = SimCluster::Faults().slowest_event; });
       return;
     case Fault::Kind::kCallsFail:
-      faults.refuse_one_in = 6;
-      faults.unsaid_one_in = 5;
-      faults.late_one_in = 4;
+      faults.refuse_one_in = 2;
+      faults.unsaid_one_in = 4;
+      faults.late_one_in = 2;
+      // Jobs are stopped while their pods are being bound.
+      scheduler().After(fault.time / 4, [this, fault] { StrikeNode(fault); });
       scheduler().After(fault.time, [&faults] {
         faults.refuse_one_in = faults.unsaid_one_in = faults.late_one_in = 0;
       });

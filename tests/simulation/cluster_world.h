@@ -29,6 +29,7 @@ class ClusterWorld final : public PoolWorld {
  protected:
   void TakeNode(int number, bool away) override;
   void Submit(const std::string& id) override;
+  bool IsOver(const std::string& id) override;
   bool Runs(const std::string& id, uint32_t attempt) override;
   void Check() override;
 
@@ -61,6 +62,8 @@ class ClusterWorld final : public PoolWorld {
   std::map<MatcherTables::Key, std::string> given_;
   std::map<std::string, Live> live_;  // by uid
   std::set<std::string> lost_;        // uids
+  std::set<std::string> forgotten_;   // Jobs that a backup did not have
+  bool went_back_ = false;
 };
 
 }  // namespace fluxqueue::simulation

@@ -66,11 +66,14 @@ void PoolWorld::StartJob(const std::string& id, uint32_t attempt) {
   });
 }
 
+bool PoolWorld::IsOver(const std::string& id) {
+  const QueueTables::Job* row = database().Of<QueueTables>().jobs.Find(id);
+  return jobs_.at(id).ended && row != nullptr && !row->live();
+}
+
 bool PoolWorld::Done() {
   for (const auto& [id, job] : jobs_) {
-    if (!job.ended) return false;
-    const QueueTables::Job* row = database().Of<QueueTables>().jobs.Find(id);
-    if (row == nullptr || row->live()) return false;
+    if (!IsOver(id)) return false;
   }
   for (const auto& [key, row] : database().Of<MatcherTables>().allocations.rows()) {
     if (!row.row.released) return false;
