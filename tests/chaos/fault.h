@@ -41,8 +41,8 @@ struct Fault {
   bool loses_pods = false;
   // What was said and acknowledged may be in no log after it: there is nothing to be replayed.
   bool loses_log = false;
-  // For so long at most nothing is bound, once it has healed. Others may use the machine, too: what
-  // it really was, the table tells.
+  // So late at most a Job that was made after the strike is bound, once it has healed. Others may
+  // use the machine, too: what it really was, the table tells.
   std::chrono::seconds recovery{10};
   // The other replica's is: five minutes are what the short form has.
   bool only_in_long_form = false;

@@ -133,7 +133,7 @@ soak::Action Load::Next() {
           .name = fmt::format("{}-{}", soak::Name(what), number),
           .pods = one ? 1 : Between(2, 4),
           .rounds = 2,
-          .cpu = "100m",
+          .cpu = "50m",
           .seconds = fmt::format("{}ms", Between(least, most))};
 }
 
@@ -166,7 +166,7 @@ void Load::ReplaceDeployment() {
                             .kind = "Deployment",
                             .name = fmt::format("deployment-{}", turns_),
                             .pods = 2,
-                            .cpu = "100m"};
+                            .cpu = "50m"};
   if (Kubectl({"create", "-f", "-"}, soak::ObjectYaml(action)).exit_code != 0) return;
   deployments_.push_back(action.name);
   if (deployments_.size() <= kDeployments) return;

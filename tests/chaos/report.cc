@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kFaultColumn = 44;
 
 struct Row {
-  std::vector<Millis> pauses{};
+  std::vector<Millis> recoveries{};
   size_t violations = 0;
 };
 
@@ -20,10 +20,10 @@ std::map<std::string, Row> RowsOf(const std::vector<Outcome>& outcomes) {
   std::map<std::string, Row> rows;
   for (const Outcome& outcome : outcomes) {
     Row& row = rows[outcome.faults];
-    row.pauses.push_back(outcome.pause);
+    row.recoveries.push_back(outcome.recovery);
     row.violations += outcome.violations.size();
   }
-  for (auto& [faults, row] : rows) std::sort(row.pauses.begin(), row.pauses.end());
+  for (auto& [faults, row] : rows) std::sort(row.recoveries.begin(), row.recoveries.end());
   return rows;
 }
 
@@ -44,25 +44,25 @@ std::string Padded(const std::string& text) {
 }  // namespace
 
 std::string Line(const Outcome& outcome) {
-  std::string text = fmt::format("{}  {}  {:>4} jobs, held {:5.1f} s, pause {:5.1f} s\n",
+  std::string text = fmt::format("{}  {}  {:>4} jobs, held {:5.1f} s, recovered after {:5.1f} s\n",
                                  outcome.violations.empty() ? "ok  " : "FAIL",
                                  Padded(outcome.faults),
                                  outcome.in_flight,
                                  Seconds(outcome.held),
-                                 Seconds(outcome.pause));
+                                 Seconds(outcome.recovery));
   for (const std::string& violation : outcome.violations) text += "       " + violation + "\n";
   return text;
 }
 
 std::string Table(const std::vector<Outcome>& outcomes) {
   std::string text =
-      fmt::format("{}  times  worst pause  p99 pause  violations\n", Padded("fault"));
+      fmt::format("{}  times  worst recovery  p99 recovery  violations\n", Padded("fault"));
   for (const auto& [faults, row] : RowsOf(outcomes)) {
-    text += fmt::format("{}  {:>5}  {:>9.1f} s  {:>7.1f} s  {:>10}\n",
+    text += fmt::format("{}  {:>5}  {:>12.1f} s  {:>10.1f} s  {:>10}\n",
                         Padded(faults),
-                        row.pauses.size(),
-                        Seconds(row.pauses.back()),
-                        Seconds(P99(row.pauses)),
+                        row.recoveries.size(),
+                        Seconds(row.recoveries.back()),
+                        Seconds(P99(row.recoveries)),
                         row.violations);
   }
   return text;
@@ -75,9 +75,9 @@ std::string Json(uint64_t seed,
   json["faults"] = nlohmann::ordered_json::array();
   for (const auto& [faults, row] : RowsOf(outcomes)) {
     json["faults"].push_back({{"fault", faults},
-                              {"times", row.pauses.size()},
-                              {"worstPauseSeconds", Seconds(row.pauses.back())},
-                              {"p99PauseSeconds", Seconds(P99(row.pauses))},
+                              {"times", row.recoveries.size()},
+                              {"worstRecoverySeconds", Seconds(row.recoveries.back())},
+                              {"p99RecoverySeconds", Seconds(P99(row.recoveries))},
                               {"violations", row.violations}});
   }
   json["violations"] = violations;

@@ -1,9 +1,10 @@
 #include "tests/chaos/sightings.h"
 
-#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 #include <absl/strings/str_split.h>
 #include <fcntl.h>
@@ -71,22 +72,8 @@ class Output {
 std::optional<Bound> ParseBound(std::string_view line) {
   const std::vector<std::string> columns =
       absl::StrSplit(std::string(line), ' ', absl::SkipEmpty());
-  if (columns.size() != 3 || columns[2] == kNothing) return std::nullopt;
-  return Bound{.pod = columns[0], .owner = columns[1] == kNothing ? "" : columns[1]};
-}
-
-milliseconds LongestPause(const std::vector<std::chrono::steady_clock::time_point>& times,
-                          std::chrono::steady_clock::time_point from,
-                          std::chrono::steady_clock::time_point to) {
-  auto longest = std::chrono::steady_clock::duration::zero();
-  auto last = from;
-  for (auto at = std::lower_bound(times.begin(), times.end(), from); at != times.end() && *at <= to;
-       ++at) {
-    longest = std::max(longest, *at - last);
-    last = *at;
-  }
-  longest = std::max(longest, to - last);
-  return std::chrono::duration_cast<milliseconds>(longest);
+  if (columns.size() != 3 || columns[1] == kNothing || columns[2] == kNothing) return std::nullopt;
+  return Bound{.pod = columns[0], .owner = columns[1]};
 }
 
 Sightings::Sightings(std::string kubeconfig, std::string in_namespace)
@@ -97,16 +84,6 @@ Sightings::Sightings(std::string kubeconfig, std::string in_namespace)
 Sightings::~Sightings() {
   thread_.request_stop();
   thread_.join();
-}
-
-std::vector<Sightings::Clock::time_point> Sightings::bindings() const {
-  const std::lock_guard lock(mutex_);
-  return bindings_;
-}
-
-Sightings::Clock::time_point Sightings::last() const {
-  const std::lock_guard lock(mutex_);
-  return bindings_.empty() ? Clock::time_point{} : bindings_.back();
 }
 
 int Sightings::PodsOf(const std::string& owner) const {
@@ -148,7 +125,7 @@ void Sightings::See(std::string_view line) {
   const std::optional<Bound> bound = ParseBound(line);
   if (!bound.has_value()) return;
   const std::lock_guard lock(mutex_);
-  if (owners_[bound->owner].insert(bound->pod).second) bindings_.push_back(Clock::now());
+  owners_[bound->owner].insert(bound->pod);
 }
 
 }  // namespace fluxqueue::chaos
