@@ -244,6 +244,19 @@ TEST_F(BindPlannerTest, ABindingThatWasMadeUnseenIsSuccess) {
   EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
 }
 
+TEST_F(BindPlannerTest, NothingIsBoundAgainBeforeTheWatchShowsIt) {
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  const std::vector<Call> calls = h_.Batch();
+  ASSERT_THAT(Describe(calls), ElementsAre("bind a-0 n0"));
+  const CallResult bound = h_.cluster.Execute(calls[0]);
+  h_.cluster.events.clear();
+  h_.planner->Answer(bound);
+  EXPECT_THAT(Describe(h_.Batch()), IsEmpty());
+  EXPECT_THAT(Describe(h_.Batch()), IsEmpty());
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+}
+
 TEST_F(BindPlannerTest, WhatABackupOfTheClusterHasUnboundIsBoundAgain) {
   Allocate(1);
   h_.cluster.AddPod("a", "a-0");

@@ -78,6 +78,8 @@ void BindPlanner::SeeResult(const CallResult& result) {
     board_.Gone(call.uid, call.job_id, jobs_.Has(call.job_id));
   } else if (result.pod.has_value()) {
     See(*result.pod);
+  } else if (call.kind == Kind::kBind && result.outcome == Outcome::kDone) {
+    board_.NoteBound(call.uid, call.node);
   }
 }
 

@@ -121,6 +121,14 @@ void PodBoard::Gone(const std::string& uid, const std::string& job_id, bool reme
   pods_.erase(pod);
 }
 
+void PodBoard::NoteBound(const std::string& uid, const std::string& node) {
+  const auto pod = pods_.find(uid);
+  if (pod == pods_.end() || pod->second.Bound()) return;
+  pod->second.node = node;
+  pod->second.waits_because.clear();
+  NoteUnschedulable(pod->second);
+}
+
 std::vector<PodFacts> PodBoard::Take(const std::string& job_id) {
   std::vector<PodFacts> pods;
   const auto of_job = by_job_.find(job_id);

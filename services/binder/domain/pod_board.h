@@ -91,6 +91,9 @@ class PodBoard {
   bool See(PodFacts pod);
   // `remember`: the job that it is of, `job_id`, is followed.
   void Gone(const std::string& uid, const std::string& job_id, bool remember);
+  // A Binding has been accepted. The pod, if it is here, is on the node from now on, and not only
+  // once the watch shows it.
+  void NoteBound(const std::string& uid, const std::string& node);
   // Whether one more of the job is remembered because a watch says so: its user may make and delete
   // pods as long as it lives. What the answer of a call says always is; calls are about slots.
   bool RemembersMore(const std::string& job_id) const;
