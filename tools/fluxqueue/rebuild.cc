@@ -45,10 +45,6 @@ void Sort(TableRows* rows) {
   for (auto& [table, texts] : *rows) std::sort(texts.begin(), texts.end());
 }
 
-void Merge(TableRows from, TableRows* to) {
-  for (auto& [table, texts] : from) (*to)[table] = std::move(texts);
-}
-
 }  // namespace
 
 absl::StatusOr<Reached> ReadReached(pqxx::transaction_base& tx, int partition, bool locks) {
@@ -101,11 +97,11 @@ TableRows ReadTables(pqxx::transaction_base& tx, const std::string& pool, int pa
   TableRows tables;
   Enter(tx, "queue");
   for (const auto& [name, rows] : queue::LoadPools(tx, partition)) {
-    if (name == pool) Merge(RowsOf(rows), &tables);
+    if (name == pool) tables.merge(RowsOf(rows));
   }
   Enter(tx, "matcher");
   for (const matcher_rows::PoolRows& rows : matcher_rows::LoadPools(tx, partition)) {
-    if (rows.pool == pool) Merge(RowsOf(rows.rows), &tables);
+    if (rows.pool == pool) tables.merge(RowsOf(rows.rows));
   }
   return tables;
 }
