@@ -23,7 +23,7 @@ class PoolReplay {
   struct Options {
     std::string library{};  // Fluxion's; empty: there is none
     std::optional<replay::v1::Snapshot> from{};
-    int64_t to_ms = std::numeric_limits<int64_t>::max();  // what came later is left out
+    int64_t to_ms = std::numeric_limits<int64_t>::max();      // what came later is left out
     int64_t to_offset = std::numeric_limits<int64_t>::max();  // so are that one and what is behind
     bool compares_facts = false;
     bool keeps_rows = false;  // so that it can be saved
