@@ -65,9 +65,7 @@ class MessageFolder {
                       const Record& record,
                       bool decodes,
                       Batch* batch);
-  void PassOver(const kafka::Message& message,
-                const events::v1::Envelope& envelope,
-                Batch* batch);
+  void PassOver(const kafka::Message& message, const events::v1::Envelope& envelope, Batch* batch);
   // Counts, and says at first, that the message was appended later than its sender thought
   // possible.
   void NoteLead(const kafka::Message& message, const events::v1::Envelope& envelope, Batch* batch);

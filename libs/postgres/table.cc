@@ -141,16 +141,12 @@ std::vector<std::string> TableSql::KeysOf(const std::vector<std::string>& shared
 }
 
 void TableSql::Write(pqxx::transaction_base& tx, const std::vector<std::string>& parameters) const {
-  Exec(tx,
-       {write_name_.c_str(), write_.c_str()},
-       pqxx::prepare::make_dynamic_params(parameters));
+  Exec(tx, {write_name_.c_str(), write_.c_str()}, pqxx::prepare::make_dynamic_params(parameters));
 }
 
 void TableSql::Delete(pqxx::transaction_base& tx,
                       const std::vector<std::string>& parameters) const {
-  Exec(tx,
-       {delete_name_.c_str(), remove_.c_str()},
-       pqxx::prepare::make_dynamic_params(parameters));
+  Exec(tx, {delete_name_.c_str(), remove_.c_str()}, pqxx::prepare::make_dynamic_params(parameters));
 }
 
 }  // namespace fluxqueue::postgres

@@ -277,12 +277,15 @@ auto Field(const char* name) {
   using Row = decltype(table_internal::OwnerOf(First));
   using Value =
       std::remove_cvref_t<decltype(table_internal::In<First, Rest...>(std::declval<Row&>()))>;
-  return Column<Row>{
-      .spec = {.name = name, .type = table_internal::TypeOf<Value>()},
-      .put = [](const Row& row,
-                ArrayText* values) { table_internal::Put(table_internal::In<First, Rest...>(row), values); },
-      .take = [](const pqxx::field& field,
-                 Row* row) { table_internal::Take(field, &table_internal::In<First, Rest...>(*row)); }};
+  return Column<Row>{.spec = {.name = name, .type = table_internal::TypeOf<Value>()},
+                     .put =
+                         [](const Row& row, ArrayText* values) {
+                           table_internal::Put(table_internal::In<First, Rest...>(row), values);
+                         },
+                     .take =
+                         [](const pqxx::field& field, Row* row) {
+                           table_internal::Take(field, &table_internal::In<First, Rest...>(*row));
+                         }};
 }
 
 template <auto First, auto... Rest>

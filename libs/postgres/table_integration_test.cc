@@ -118,7 +118,8 @@ TEST_F(TableIntegrationTest, AnUpdateLeavesWhatIsWrittenOnce) {
 TEST_F(TableIntegrationTest, AnOlderRowDoesNotReplaceANewerOne) {
   ASSERT_EQ(Write("p", {{.id = "a", .version = 2}}), absl::OkStatus());
   ASSERT_EQ(Write("p", {{.id = "a", .version = 1}, {.id = "b", .version = 1}}), absl::OkStatus());
-  EXPECT_THAT(Of("p"), ElementsAre(Sample{.id = "a", .version = 2}, Sample{.id = "b", .version = 1}));
+  EXPECT_THAT(Of("p"),
+              ElementsAre(Sample{.id = "a", .version = 2}, Sample{.id = "b", .version = 1}));
 }
 
 TEST_F(TableIntegrationTest, OnlyTheRowsOfTheKeysAreDeleted) {

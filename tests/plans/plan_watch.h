@@ -15,7 +15,7 @@ namespace fluxqueue::testing {
 
 struct PlanRun {
   std::string query;
-  int64_t rows = 0;   // that its scans read, of tables and of indexes
+  int64_t rows = 0;  // that its scans read, of tables and of indexes
   std::string plan;  // JSON, as Postgres prints it
 };
 

@@ -143,8 +143,7 @@ class PlansTest : public ::testing::Test {
     Insert(tx,
            "INSERT INTO matcher.specs SELECT 'j' || i, 0, 1, 'p', 1, '' "
            "FROM generate_series({0} + 1, {0} + {1}) AS i");
-    Insert(tx,
-           "INSERT INTO matcher.answers SELECT 'p', i, '' FROM generate_series(1, 100) AS i");
+    Insert(tx, "INSERT INTO matcher.answers SELECT 'p', i, '' FROM generate_series(1, 100) AS i");
     Insert(tx,
            "INSERT INTO matcher.graph_nodes SELECT 'p', 'n' || i, 'u', i, '', true "
            "FROM generate_series(1, 1000) AS i");
@@ -214,11 +213,11 @@ TEST_F(PlansTest, OfABatchOfTheQueue) {
     changes.events.push_back({.job_id = id, .version = 512, .reason = "", .message = ""});
     changes.promises.push_back({.job_id = id, .version = 512, .queue = "default", .slip = {}});
   }
-  changes.queues = {{.queue = "default", .row = ""},
-                    {.queue = "gone", .deleted = true, .row = ""}};
+  changes.queues = {{.queue = "default", .row = ""}, {.queue = "gone", .deleted = true, .row = ""}};
   changes.usage = {{.kind = "user", .name = "u", .row = ""},
                    {.kind = "user", .name = "gone", .deleted = true, .row = ""}};
-  changes.cycles_requested = {{.cycle_id = static_cast<uint64_t>(EndedJobs()) + 1, .requested = ""}};
+  changes.cycles_requested = {
+      {.cycle_id = static_cast<uint64_t>(EndedJobs()) + 1, .requested = ""}};
   changes.cycles_answered = {static_cast<uint64_t>(EndedJobs()) + 1};
   ReadsLittle("queue", [&](Tx& tx) { queue::WriteChanges(tx, "p", 3, changes); });
 }

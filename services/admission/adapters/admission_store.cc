@@ -152,31 +152,28 @@ const Table<WindowRow>& Windows() {
 }
 
 Column<WorkloadRow> KindColumn() {
-  return {.spec = {.name = "kind"},
-          .put = [](const WorkloadRow& row,
-                    ArrayText* values) { values->AddText(KindName(row.kind)); },
-          .take = [](const pqxx::field& field,
-                     WorkloadRow* row) { row->kind = ParseKind(field.c_str()); }};
+  return {
+      .spec = {.name = "kind"},
+      .put = [](const WorkloadRow& row, ArrayText* values) { values->AddText(KindName(row.kind)); },
+      .take = [](const pqxx::field& field,
+                 WorkloadRow* row) { row->kind = ParseKind(field.c_str()); }};
 }
 
 Column<WorkloadRow> RequestsColumn() {
   return {.spec = {.name = "requests", .type = postgres::ColumnType::kJson},
-          .put =
-              [](const WorkloadRow& row, ArrayText* values) {
-                values->AddText(nlohmann::json(*row.requests).dump());
-              },
+          .put = [](const WorkloadRow& row,
+                    ArrayText* values) { values->AddText(nlohmann::json(*row.requests).dump()); },
           .take = [](const pqxx::field& field,
                      WorkloadRow* row) { row->requests = ParseRequests(field.c_str()); }};
 }
 
 Column<WorkloadRow> TopologyColumn() {
-  return {.spec = {.name = "topology"},
-          .put =
-              [](const WorkloadRow& row, ArrayText* values) {
-                values->AddText(kubernetes::FormatTopology(row.topology));
-              },
-          .take = [](const pqxx::field& field,
-                     WorkloadRow* row) { row->topology = ParseTopology(field.c_str()); }};
+  return {
+      .spec = {.name = "topology"},
+      .put = [](const WorkloadRow& row,
+                ArrayText* values) { values->AddText(kubernetes::FormatTopology(row.topology)); },
+      .take = [](const pqxx::field& field,
+                 WorkloadRow* row) { row->topology = ParseTopology(field.c_str()); }};
 }
 
 Column<WorkloadRow> PodsColumn() {
@@ -193,32 +190,31 @@ Column<WorkloadRow> PodsColumn() {
 
 // The id of its job is the workload's.
 const Table<WorkloadRow>& Workloads() {
-  static const Table<WorkloadRow> table(
-      "admission.workloads",
-      {},
-      {Field<&WorkloadRow::uid>("uid").Key(),
-       Field<&WorkloadRow::uid>("job_id").Once(),
-       KindColumn().Once(),
-       Field<&WorkloadRow::space>("namespace").Once(),
-       Field<&WorkloadRow::name>("name").Once(),
-       Field<&WorkloadRow::pool>("pool").Once(),
-       Field<&WorkloadRow::queue>("queue"),
-       Field<&WorkloadRow::resource_version>("resource_version"),
-       Field<&WorkloadRow::revision>("revision"),
-       Field<&WorkloadRow::slots>("slots"),
-       Field<&WorkloadRow::priority>("priority"),
-       Field<&WorkloadRow::hold>("hold"),
-       Field<&WorkloadRow::cancelled>("cancelled"),
-       Field<&WorkloadRow::duration_ms>("duration_ms"),
-       RequestsColumn(),
-       Field<&WorkloadRow::demand_hash>("demand_hash"),
-       TopologyColumn(),
-       Field<&WorkloadRow::begin_ms>("begin_ms"),
-       Field<&WorkloadRow::min_slots>("min_slots"),
-       Field<&WorkloadRow::asked>("asked"),
-       Field<&WorkloadRow::retried>("retried"),
-       Field<&WorkloadRow::jobspec_bytes>("jobspec_bytes"),
-       PodsColumn().Once()});
+  static const Table<WorkloadRow> table("admission.workloads",
+                                        {},
+                                        {Field<&WorkloadRow::uid>("uid").Key(),
+                                         Field<&WorkloadRow::uid>("job_id").Once(),
+                                         KindColumn().Once(),
+                                         Field<&WorkloadRow::space>("namespace").Once(),
+                                         Field<&WorkloadRow::name>("name").Once(),
+                                         Field<&WorkloadRow::pool>("pool").Once(),
+                                         Field<&WorkloadRow::queue>("queue"),
+                                         Field<&WorkloadRow::resource_version>("resource_version"),
+                                         Field<&WorkloadRow::revision>("revision"),
+                                         Field<&WorkloadRow::slots>("slots"),
+                                         Field<&WorkloadRow::priority>("priority"),
+                                         Field<&WorkloadRow::hold>("hold"),
+                                         Field<&WorkloadRow::cancelled>("cancelled"),
+                                         Field<&WorkloadRow::duration_ms>("duration_ms"),
+                                         RequestsColumn(),
+                                         Field<&WorkloadRow::demand_hash>("demand_hash"),
+                                         TopologyColumn(),
+                                         Field<&WorkloadRow::begin_ms>("begin_ms"),
+                                         Field<&WorkloadRow::min_slots>("min_slots"),
+                                         Field<&WorkloadRow::asked>("asked"),
+                                         Field<&WorkloadRow::retried>("retried"),
+                                         Field<&WorkloadRow::jobspec_bytes>("jobspec_bytes"),
+                                         PodsColumn().Once()});
   return table;
 }
 

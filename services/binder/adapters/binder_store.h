@@ -38,7 +38,7 @@ std::map<std::pair<std::string, uint32_t>, PlacementRow> LoadPlacements(
 struct Missed {
   std::vector<events::v1::JobFact> facts;
   std::vector<std::string> ends;  // job ids
-  std::string next{};  // job id behind which the next page begins; empty: none follows
+  std::string next{};             // job id behind which the next page begins; empty: none follows
 };
 inline constexpr int64_t kMostMissed = 1000;
 // A page of at most kMostMissed, of job ids greater than `after`.

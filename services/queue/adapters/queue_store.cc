@@ -252,7 +252,8 @@ size_t WriteChanges(pqxx::transaction_base& tx,
                     int partition,
                     const Changes& changes) {
   Exec(tx, kUpsertPool, pool, partition, pqxx::binarystring(changes.pool));
-  size_t rows = 1 + Apply(tx, Queues(), pool, changes.queues) + Jobs().Write(tx, changes.jobs, pool);
+  size_t rows =
+      1 + Apply(tx, Queues(), pool, changes.queues) + Jobs().Write(tx, changes.jobs, pool);
   rows += Apply(tx, Usage(), pool, changes.usage) + JobEvents().Write(tx, changes.events);
   PruneHistory(tx, changes);
   return rows + WriteCycles(tx, pool, changes) + Promises().Write(tx, changes.promises) +
