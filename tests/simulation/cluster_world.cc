@@ -59,6 +59,7 @@ ClusterWorld::ClusterWorld(const Trial& trial, std::map<std::string, Job> jobs)
     Fail(fmt::format("what was meant for {} is done to {}", uid, object.uid));
   });
   if (chance.OneIn(3)) standins_.AddPoison(NodeName(0), 500);
+  first_changes_ = cluster_.changes().size();
 }
 
 void ClusterWorld::Submit(const std::string& id) {
@@ -89,7 +90,7 @@ void ClusterWorld::LosePods(const std::string& node) {
 // that is not in it is gone.
 void ClusterWorld::GoBack(size_t changes) {
   went_back_ = true;
-  cluster_.GoBack(changes);
+  cluster_.GoBack(std::min(changes, cluster_.changes().size() - first_changes_));
   standins_.Forget();
   for (const SimCluster::Stored& pod : cluster_.All(kPods)) lost_.insert(pod->uid);
   live_.clear();

@@ -64,6 +64,7 @@ class ClusterWorld final : public PoolWorld {
   std::set<std::string> lost_;        // uids
   std::set<std::string> forgotten_;   // Jobs that a backup did not have
   bool went_back_ = false;
+  size_t first_changes_ = 0;  // that made the cluster as it is at first: all backups have them
 };
 
 }  // namespace fluxqueue::simulation
