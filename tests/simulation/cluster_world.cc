@@ -122,6 +122,17 @@ bool ClusterWorld::Done() {
          (went_back_ || database().Of<AdmissionTables>().workloads.rows().empty());
 }
 
+std::string ClusterWorld::WhatIsLeft() {
+  std::string text = PoolWorld::WhatIsLeft();
+  for (const auto& [id, row] : database().Of<BinderTables>().jobs.rows()) {
+    text += fmt::format("{} with the binder; ", id);
+  }
+  for (const auto& [id, row] : database().Of<AdmissionTables>().workloads.rows()) {
+    text += fmt::format("{} with admission; ", id);
+  }
+  return text;
+}
+
 void ClusterWorld::Written(const Object* before, const Object* after) {
   const std::string& uid = after == nullptr ? before->uid : after->uid;
   if (after == nullptr || after->node.empty() || after->Finished()) {

@@ -25,6 +25,7 @@ class ClusterWorld final : public PoolWorld {
   void StrikeCluster(const Fault& fault);
 
   bool Done() override;
+  std::string WhatIsLeft() override;
 
  protected:
   void TakeNode(int number, bool away) override;

@@ -51,7 +51,7 @@ class PoolWorld : public World {
   void StartJob(const std::string& id, uint32_t attempt);
 
   virtual bool Done();
-  std::string WhatIsLeft();
+  virtual std::string WhatIsLeft();
 
  protected:
   void Forget() override { states_.clear(); }
