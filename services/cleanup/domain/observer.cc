@@ -138,6 +138,7 @@ void Observer::LeaveOut(const kubernetes::Pod& pod) {
 
 void Observer::LeaveOut(const kubernetes::Job& job) {
   JobEntry& entry = Touch(job.meta.uid);
+  entry.seen = true;
   if (std::exchange(entry.present, true)) return;
   // It may make pods in the place of those that end: they give nothing back early.
   entry.completions = std::numeric_limits<int64_t>::max();
@@ -165,7 +166,7 @@ void Observer::TrackOwnPod(const Pod& pod, const std::string& message) {
     job.started_ms = std::max<int64_t>(entry.started_ms, 1);
   }
   if (entry.job_id == uid) {  // a bare pod is its own workload
-    job.present = true;
+    job.present = job.seen = true;
     job.is_pod = true;
     if (entry.Ended()) {
       const bool succeeded = entry.phase == Phase::kSucceeded;
@@ -246,7 +247,7 @@ void Observer::DropPod(const std::string& uid, bool gone) {
 void Observer::ObserveJob(const kubernetes::Job& job) {
   NoteNamespace(job.meta.namespace_name);
   JobEntry& entry = Touch(job.meta.uid);
-  entry.present = true;
+  entry.present = entry.seen = true;
   entry.completions = job.completions.value_or(job.Slots());
   entry.elastic = kubernetes::MayBeElastic(job);
   if (!job.Ended()) return;
@@ -526,7 +527,9 @@ void Observer::CollectLostNode(const std::string& job_id,
   }
 }
 
-// A workload that never had a pod of ours and is deleted is admission's to withdraw.
+// A workload that never had a pod of ours and is deleted is admission's to withdraw. One that was
+// not seen yet, as its watch is behind that of the pods, is not deleted: the sweep says so of those
+// that never will be.
 std::optional<JobEnded> Observer::EndOf(const std::string& job_id, const JobEntry& job) const {
   if (job.said.ended || !job.unfinished.empty()) return std::nullopt;
   JobEnded end;
@@ -540,7 +543,7 @@ std::optional<JobEnded> Observer::EndOf(const std::string& job_id, const JobEntr
     }
   } else if (job.result.has_value()) {
     end.set_result(*job.result);
-  } else if (!job.present && (job.had_pods || job.confirmed_gone)) {
+  } else if (!job.present && ((job.seen && job.had_pods) || job.confirmed_gone)) {
     end.set_result(JobEnded::RESULT_DELETED);
     end.set_message("its workload was deleted");
   } else {

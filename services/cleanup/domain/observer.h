@@ -201,6 +201,7 @@ class Observer {
 
   struct JobEntry {
     bool present = false;  // the workload exists
+    bool seen = false;     // it did, at some time
     bool is_pod = false;
     bool is_group = false;
     bool confirmed_gone = false;

@@ -407,6 +407,18 @@ TEST_F(ObserverTest, ADeletedJobEndsWithItsLastPod) {
   EXPECT_EQ(observer_.jobs(), 0);
 }
 
+TEST_F(ObserverTest, AJobWhosePodsAreSeenFirstIsNotDeleted) {
+  Start();
+  See(OwnPod("p", "j", "1.0.0/1", "Running"));
+  EXPECT_THAT(Say(), ElementsAre("started j 1"));
+  observer_.PodGone("p");
+  EXPECT_THAT(Say(), IsEmpty());
+  observer_.ObserveJob(MakeJob("j", 1));
+  EXPECT_THAT(Say(), IsEmpty());
+  observer_.JobGone("j");
+  EXPECT_THAT(Say(), ElementsAre("ended j RESULT_DELETED"));
+}
+
 TEST_F(ObserverTest, AJobWithoutPodsIsAdmissionsToWithdraw) {
   Start();
   observer_.ObserveJob(MakeJob("j", 1));
@@ -481,6 +493,7 @@ TEST_F(ObserverTest, ALossThatWasNotCommittedIsSaidAgain) {
 // Each set that a pod is in forgets it first.
 TEST_F(ObserverTest, OfAPodThatHasGoneNothingIsLookedAt) {
   Start();
+  observer_.ObserveJob(MakeJob("j1", 2));
   See(OwnPod("p1", "j1", "1.0.0/2", "Running"));
   See(OwnPod("p2", "j1", "1.0.1/2", "Running"));
   SeeWithoutRow(MakePod("foreign", "n1", "Running"));
@@ -493,6 +506,7 @@ TEST_F(ObserverTest, OfAPodThatHasGoneNothingIsLookedAt) {
   EXPECT_THAT(
       Say(),
       ElementsAre("gone default/n1", "lost j1 n1 Deleted", "pod-ended j1 slot 0 RESULT_GONE"));
+  observer_.JobGone("j1");
   observer_.PodGone("p2");
   EXPECT_THAT(Say(), ElementsAre("ended j1 RESULT_DELETED"));
   EXPECT_EQ(observer_.jobs(), 0);
