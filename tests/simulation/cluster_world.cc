@@ -163,6 +163,13 @@ void ClusterWorld::Check() {
   PoolWorld::Check();
 }
 
+void ClusterWorld::Changed(const std::string& id, model::JobState state) {
+  const bool there = cluster_.Find(kubernetes::kJobs, kSpace, id) != nullptr;
+  if (state == model::JobState::kCancelled && there && !went_back_) {
+    Fail(fmt::format("{} is cancelled, and its Job is there", id));
+  }
+}
+
 bool ClusterWorld::IsOnAnother(const Live& pod) const {
   const auto given = given_.find({pod.id, pod.slot.attempt, pod.slot.slot});
   const SimCluster::Stored node = cluster_.Find(kubernetes::kNodes, "", pod.node);

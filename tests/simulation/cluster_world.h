@@ -1,5 +1,5 @@
-// The pool of pool_world.h in a cluster: jobs are Jobs, what runs are their pods. And what must
-// hold whenever a pod is bound:
+// The pool of pool_world.h in a cluster: jobs are Jobs, what runs are their pods. No job may be
+// cancelled whose Job is there. And what must hold whenever a pod is bound:
 //   - its slot is the job's, on that node, and has not been given back
 //   - the row that says so was there before
 //   - no other pod that has not ended has the slot
@@ -33,6 +33,7 @@ class ClusterWorld final : public PoolWorld {
   bool IsOver(const std::string& id) override;
   bool Runs(const std::string& id, uint32_t attempt) override;
   void Check() override;
+  void Changed(const std::string& id, model::JobState state) override;
 
  private:
   using Object = SimCluster::Object;

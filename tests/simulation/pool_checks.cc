@@ -27,6 +27,7 @@ void PoolWorld::CheckStates() {
       Fail(fmt::format("{} leaves {}", id, model::Name(before)));
     }
     states_[id] = row.job.state;
+    Changed(id, row.job.state);
   }
 }
 

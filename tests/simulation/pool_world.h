@@ -65,6 +65,10 @@ class PoolWorld : public World {
   virtual void TakeNode(int number, bool away);
   // After each commit.
   virtual void Check();
+  // The queue has it in another state now.
+  virtual void Changed(const std::string& id, model::JobState state) {
+    static_cast<void>(id), static_cast<void>(state);
+  }
 
  private:
   void CheckStates();
