@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "libs/base/status_macros.h"
@@ -186,20 +187,44 @@ PartitionList Consumer::MakeList(const std::vector<Position>& positions) const {
   return list;
 }
 
+std::vector<int> Consumer::Started(const std::vector<int>& among) const {
+  rd_kafka_topic_partition_list_t* assigned = nullptr;
+  if (rd_kafka_assignment(client_.get(), &assigned) != RD_KAFKA_RESP_ERR_NO_ERROR) return among;
+  const PartitionList owner(assigned);
+  const std::vector<int> all = Partitions(*assigned);
+  std::vector<int> started;
+  std::copy_if(among.begin(), among.end(), std::back_inserter(started), [&](int partition) {
+    return std::binary_search(all.begin(), all.end(), partition);
+  });
+  return started;
+}
+
 absl::Status Consumer::Start(const std::vector<Position>& positions) {
-  unanswered_.reset();
+  std::vector<int> partitions;
+  for (const Position& position : positions) partitions.push_back(position.partition);
+  if (const auto started = Started(partitions); !started.empty()) {
+    RETURN_IF_ERROR(Unassign(started));
+  }
   const PartitionList list = MakeList(positions);
-  return FromError(ErrorHandle(rd_kafka_incremental_assign(client_.get(), list.get())),
-                   fmt::format("start partitions of topic {}", options_.topic));
+  return Answered(FromError(ErrorHandle(rd_kafka_incremental_assign(client_.get(), list.get())),
+                            fmt::format("start partitions of topic {}", options_.topic)));
 }
 
 absl::Status Consumer::Stop(const std::vector<int>& partitions) {
-  unanswered_.reset();
+  return Answered(Unassign(Started(partitions)));
+}
+
+absl::Status Consumer::Unassign(const std::vector<int>& partitions) {
   std::vector<Position> positions;
   for (const int partition : partitions) positions.push_back({partition, RD_KAFKA_OFFSET_INVALID});
   const PartitionList list = MakeList(positions);
   return FromError(ErrorHandle(rd_kafka_incremental_unassign(client_.get(), list.get())),
                    fmt::format("stop partitions of topic {}", options_.topic));
+}
+
+absl::Status Consumer::Answered(absl::Status status) {
+  if (status.ok()) unanswered_.reset();
+  return status;
 }
 
 absl::Status Consumer::Seek(const std::vector<Position>& positions) {

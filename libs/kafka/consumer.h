@@ -57,9 +57,9 @@ class Consumer final : public Subscription {
 
   // The change that waits for an answer, once.
   std::optional<Assignment> TakeAssignment() override;
-  // Answers `gained`. To be called also with an empty list.
+  // Answers `gained`. To be called also with an empty list. Those that run begin again there.
   absl::Status Start(const std::vector<Position>& positions) override;
-  // Answers `lost`.
+  // Answers `lost`. Those that do not run are left alone.
   absl::Status Stop(const std::vector<int>& partitions) override;
   // Goes on from another offset. REQUIRES: the partitions were started.
   absl::Status Seek(const std::vector<Position>& positions);
@@ -87,6 +87,12 @@ class Consumer final : public Subscription {
                           void* self);
   static void OnError(rd_kafka_t* client, int code, const char* reason, void* self);
   void Close();
+  // Of these the ones that librdkafka has assigned: the group may have taken some meanwhile, or
+  // given again what it had not been seen to take.
+  std::vector<int> Started(const std::vector<int>& among) const;
+  absl::Status Unassign(const std::vector<int>& partitions);
+  // A change that was answered in vain still waits for its answer: librdkafka could not be closed.
+  absl::Status Answered(absl::Status status);
   // Takes one record out of the queue's; errors are kept in error_.
   void Take(rd_kafka_message_t* record, std::vector<Message>* messages);
   PartitionList MakeList(const std::vector<Position>& positions) const;
