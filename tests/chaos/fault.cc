@@ -56,7 +56,7 @@ Deed Each(std::vector<Deed> deeds) {
 }
 
 std::vector<Fault> AllFaults() {
-  std::vector<Fault> all = {{.name = "nothing",
+  std::vector<Fault> all = {{.name = "no fault",
                              .targets = {"nothing"},
                              .strike = Nothing,
                              .heal = Nothing,

@@ -37,13 +37,14 @@ struct Fault {
   Deed heal{};
   // There is time between the two; else one follows the other.
   bool held = false;
-  // Pods may be lost by it, and be made and bound again.
+  // Pods may be lost by it, or Kubernetes may not know that it has made them: others are bound in
+  // their place.
   bool loses_pods = false;
   // What was said and acknowledged may be in no log after it: there is nothing to be replayed.
   bool loses_log = false;
   // So late at most a Job that was made after the strike is bound, once it has healed. Others may
   // use the machine, too: what it really was, the table tells.
-  std::chrono::seconds recovery{10};
+  std::chrono::seconds recovery{20};
   // The other replica's is: five minutes are what the short form has.
   bool only_in_long_form = false;
   // It fills a disk (Site::has_disks).

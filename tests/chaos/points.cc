@@ -1,7 +1,8 @@
-#include <algorithm>
 #include <array>
-#include <iterator>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <absl/strings/str_join.h>
 #include <fmt/format.h>
@@ -23,66 +24,70 @@ std::string ProcessName(const std::string& service, int replica) {
   return fmt::format("{}-{}", service, replica);
 }
 
-// Every replica of every service ends when it comes to the point (libs/base/failure_point.h).
+std::vector<std::string> WordsFor(const std::string& point) {
+  return {"env", fmt::format("FLUXQUEUE_DIE_AT={}:{}", point, kTimes)};
+}
+
+// Each replica of each service ends when it comes to the point (libs/base/failure_point.h).
 Deed Armed(const std::string& point) {
   return [=](Site& site) {
-    for (const char* service : kServices) {
-      for (const int replica : kReplicas) {
-        RETURN_IF_ERROR(site.system().End(ProcessName(service, replica), SIGKILL));
-        RETURN_IF_ERROR(site.system().LaunchService(
-            service, replica, {"env", fmt::format("FLUXQUEUE_DIE_AT={}:{}", point, kTimes)}));
-      }
-    }
-    return absl::OkStatus();
-  };
-}
-
-bool HasEnded(Site& site, const std::string& service) {
-  return std::ranges::any_of(kReplicas, [&](int replica) {
-    return site.system().ProcessOf(ProcessName(service, replica)).empty();
-  });
-}
-
-// Of the services that must have come to the point, a replica each has.
-absl::Status AwaitReached(Site& site, const std::vector<std::string>& services) {
-  const auto alive = [&](const std::string& service) { return !HasEnded(site, service); };
-  return site.system().WaitFor([&] { return std::ranges::none_of(services, alive); },
-                               kMostForAPoint,
-                               [&] {
-                                 std::vector<std::string> missing;
-                                 std::ranges::copy_if(services, std::back_inserter(missing), alive);
-                                 return "to come to the point: " + absl::StrJoin(missing, ", ");
-                               });
-}
-
-Deed Disarmed(std::vector<std::string> reached_by) {
-  return [reached_by = std::move(reached_by)](Site& site) {
-    absl::Status first = AwaitReached(site, reached_by);
+    absl::Status first;
     for (const char* service : kServices) {
       for (const int replica : kReplicas) {
         first.Update(Ended(ProcessName(service, replica))(site));
-        first.Update(site.system().LaunchService(service, replica));
+        first.Update(site.system().LaunchService(service, replica, WordsFor(point)));
       }
     }
     return first;
   };
 }
 
-Fault Of(const std::string& name, const std::string& point, std::vector<std::string> reached_by) {
+// One that has come to the point and ended is started again, without one; those that are left
+// behind in the end, too. `reached_by`: services of which a replica must have come there.
+absl::Status Disarm(Site& site, std::set<std::string> reached_by) {
+  std::set<std::pair<std::string, int>> armed;
+  for (const char* service : kServices) {
+    for (const int replica : kReplicas) armed.insert({service, replica});
+  }
+  absl::Status first;
+  const auto relaunch = [&](const auto& process) {
+    first.Update(Ended(ProcessName(process.first, process.second))(site));
+    first.Update(site.system().LaunchService(process.first, process.second));
+    return true;
+  };
+  const auto reached = [&](const auto& process) {
+    if (!site.system().ProcessOf(ProcessName(process.first, process.second)).empty()) return false;
+    reached_by.erase(process.first);
+    return relaunch(process);
+  };
+  first.Update(site.system().WaitFor(
+      [&] {
+        std::erase_if(armed, reached);
+        return reached_by.empty();
+      },
+      kMostForAPoint,
+      [&] { return "to come to the point: " + absl::StrJoin(reached_by, ", "); }));
+  std::erase_if(armed, relaunch);
+  return first;
+}
+
+Fault Of(const std::string& name,
+         const std::string& point,
+         const std::set<std::string>& reached_by) {
   std::vector<std::string> targets;
   for (const char* service : kServices) {
     for (const int replica : kReplicas) targets.push_back(ProcessName(service, replica));
   }
-  return {.name = name,
-          .targets = std::move(targets),
-          .strike = Armed(point),
-          .heal = Disarmed(std::move(reached_by))};
+  return {
+      .name = name, .targets = std::move(targets), .strike = Armed(point), .heal = [=](Site& site) {
+        return Disarm(site, reached_by);
+      }};
 }
 
 }  // namespace
 
 std::vector<Fault> PointFaults() {
-  const std::vector<std::string> all(kServices.begin(), kServices.end());
+  const std::set<std::string> all(kServices.begin(), kServices.end());
   return {Of("services die before a commit", "commit.before", all),
           Of("services die after a commit", "commit.after", all),
           Of("services die before they publish", "publish.before", all),
