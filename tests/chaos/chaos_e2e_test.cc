@@ -64,11 +64,12 @@ Form ShortForm(uint64_t seed) {
 Form LongForm(uint64_t seed) {
   return {.load = {.seed = seed,
                    .in_flight = 500,
-                   .at_once = 40,
-                   .seconds_least = 2,
-                   .seconds_most = 30},
+                   .at_once = 60,
+                   .seconds_least = 10,
+                   .seconds_most = 40},
           .held = seconds(30),
-          .most_ends = seconds(180)};
+          .most_ends = seconds(180),
+          .group = 4};
 }
 
 // Those that are asked for, of those that the machine can do.
@@ -130,7 +131,7 @@ class ChaosTest : public e2e::SystemTest {
              IsBoundOther({});
     };
     const absl::Status works =
-        system_->WaitFor(at_work, seconds(60), [] { return "jobs in flight, and a binding"; });
+        system_->WaitFor(at_work, form.most_ends, [] { return "jobs in flight, and a binding"; });
     ASSERT_TRUE(works.ok()) << Message(works);
   }
 
@@ -250,15 +251,20 @@ class ChaosTest : public e2e::SystemTest {
   // In the last third also those that lose the log.
   void AtRandom(const std::vector<Fault>& faults, const Form& form, seconds length) {
     Decks decks(seed_, faults);
+    std::vector<Struck> group;
     const Clock::time_point begun = Clock::now();
     while (Clock::now() < begun + length) {
       const bool losing_log = Clock::now() >= begun + length * 2 / 3;
-      if (losing_log) ReplayOnce();
+      if (losing_log && !replayed_) {
+        Settle(&group, form);
+        ReplayOnce();
+      }
       const Strike strike = decks.Next(losing_log);
-      if (strike.empty()) return;
-      std::vector<Struck> group = {Hit(strike, form)};
-      Settle(&group, form);
+      if (strike.empty()) break;
+      group.push_back(Hit(strike, form));
+      if (group.size() == form.group) Settle(&group, form);
     }
+    Settle(&group, form);
   }
 
   void ReplayOnce() {
