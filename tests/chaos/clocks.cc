@@ -11,7 +11,7 @@ namespace {
 constexpr std::array kServices = {"admission", "queue", "matcher", "binder", "cleanup"};
 constexpr int kHour = 3600;
 // Consumers that have lost their broker come back to their group.
-constexpr std::chrono::seconds kRejoin{30};
+constexpr std::chrono::seconds kRejoin{45};
 
 Deed LaunchedWithClock(const std::string& service, int shift) {
   return [=](Site& site) {

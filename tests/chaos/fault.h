@@ -44,7 +44,7 @@ struct Fault {
   bool loses_log = false;
   // So late at most a Job that was made after the strike is bound, once it has healed. Others may
   // use the machine, too: what it really was, the table tells.
-  std::chrono::seconds recovery{20};
+  std::chrono::seconds recovery{30};
   // The other replica's is: five minutes are what the short form has.
   bool only_in_long_form = false;
   // It fills a disk (Site::has_disks).

@@ -10,7 +10,7 @@ namespace fluxqueue::chaos {
 namespace {
 
 // Consumers that have lost their broker come back to their group.
-constexpr std::chrono::seconds kRejoin{30};
+constexpr std::chrono::seconds kRejoin{45};
 
 // Whoever runs makes it again.
 absl::Status DeletePoolTopic(Site& site) {

@@ -24,6 +24,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kTurn{1000};
 constexpr size_t kDeployments = 2;
 constexpr int kTurnsOfChange = 10;
+constexpr size_t kMostDeletedAtOnce = 20;
 // As often as each is to come.
 constexpr std::array kKinds = {What::kJob,
                                What::kJob,
@@ -156,7 +157,7 @@ void Load::Create(const std::vector<soak::Action>& actions) {
       in_flight_[made.name] = made;
     } else if (made.gang) {
       // A gang that lacks a pod waits for it.
-      doomed_.insert(doomed_.end(), objects.begin(), objects.end());
+      doomed_.insert(doomed_.begin(), objects.begin(), objects.end());
     }
   }
 }
@@ -200,12 +201,14 @@ void Load::ForgetEnded() {
   }
 }
 
-// Jobs go by their TTL.
+// Jobs go by their TTL. Not many at once: nothing is made meanwhile.
 void Load::DeletePods() {
   if (doomed_.empty()) return;
+  const auto last =
+      doomed_.begin() + static_cast<std::ptrdiff_t>(std::min(doomed_.size(), kMostDeletedAtOnce));
   std::vector<std::string> words = {"delete", "pods", "--ignore-not-found", "--wait=false"};
-  words.insert(words.end(), doomed_.begin(), doomed_.end());
-  if (Kubectl(std::move(words)).exit_code == 0) doomed_.clear();
+  words.insert(words.end(), doomed_.begin(), last);
+  if (Kubectl(std::move(words)).exit_code == 0) doomed_.erase(doomed_.begin(), last);
 }
 
 testing::ShellResult Load::Kubectl(std::vector<std::string> words, const std::string& input) const {
