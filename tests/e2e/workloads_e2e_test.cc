@@ -382,6 +382,9 @@ TEST_F(WorkloadsTest, ADeletedJobGivesItsNodesBack) {
 TEST_F(WorkloadsTest, AJobThatIsDeletedAsAnOrphanLeavesNoFluxJob) {
   Apply(JobYaml("orphan"));
   ExpectState("orphan", "Succeeded");
+  // It is written a second after the job was heard of.
+  ExpectShown({"get", "fluxjob", "job-orphan", "-n", "e2e", "-o", "jsonpath={.status.state}"},
+              "Succeeded");
   const auto deleted =
       system_->Kubectl({"delete", "job", "orphan", "-n", "e2e", "--cascade=orphan"});
   ASSERT_TRUE(deleted.ok()) << Message(deleted.status());
