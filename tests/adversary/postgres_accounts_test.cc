@@ -312,15 +312,16 @@ std::string SourceOf(const std::filesystem::path& folder) {
 // What the services' sources name of each other's tables is listed, and all that is listed is
 // named.
 TEST_F(PostgresAccountsTest, ReadWhatIsListedAndNothingElseIs) {
+  // In a statement, or as the name of a postgres::Table.
   static const std::regex kOthers(
-      R"(\b(from|join|into|update)\s+(admission|queue|matcher|binder|cleanup)\.(\w+))",
+      R"re((?:\b(?:from|join|into|update)\s+|"(?=\w+\.\w+"))(admission|queue|matcher|binder|cleanup)\.(\w+))re",
       std::regex::icase);
   std::set<std::string> named;
   const auto read = [&](const std::string& account, const std::string& text) {
     for (std::sregex_iterator found(text.begin(), text.end(), kOthers), end; found != end;
          ++found) {
-      if ((*found)[2] == account) continue;
-      named.insert(fmt::format("{} {}.{}", account, (*found)[2].str(), (*found)[3].str()));
+      if ((*found)[1] == account) continue;
+      named.insert(fmt::format("{} {}.{}", account, (*found)[1].str(), (*found)[2].str()));
     }
   };
   for (const std::string& service : kServices) {
