@@ -45,11 +45,9 @@ elapsed() {
   fi
 }
 
-# Sleeps for a fraction of a second without a process. stdin of a step is /dev/null, hence the own pipe.
-nap() {
-  [[ -n ${NAP_FD:-} ]] || exec {NAP_FD}<> <(:)
-  read -rt "$1" -u "$NAP_FD" || true
-}
+# Sleeps for a fraction of a second. By a process: a trap that exits out of "read -t" crashes bash 5.2, now and then, before
+# the script has cleaned up.
+nap() { sleep "$1"; }
 
 # wait_until SECONDS WHAT COMMAND…: polls until COMMAND succeeds. Past the deadline it says so and returns 1.
 wait_until() {
@@ -97,7 +95,8 @@ steps_log_dir() {
   STEPS_DIR=$1
 }
 
-# Each step is a process group of its own (set -m), so that all it started can be ended with it.
+# Each step is a process group of its own (set -m), so that all it started can be ended with it. Its shell has traps, and
+# so outlives the command that it runs: to wait for the step is to wait for what that command does at its end.
 step_async() {
   local name=$1 log
   shift
@@ -109,7 +108,8 @@ step_async() {
   set -m
   # shellcheck disable=SC2030,SC2031
   (
-    trap - EXIT INT TERM HUP
+    trap - EXIT
+    trap 'exit 143' INT TERM HUP
     ON_EXIT=()
     STEP_NAMES=() STEP_PIDS=()
     set +m -e

@@ -3,7 +3,8 @@
 #
 # A part lives in a folder of its own: DIR/logs/NAME.log is what it says, DIR/logs/NAME.pid its process. Each process
 # carries the folder in its environment (FLUXQUEUE_STACK=DIR), by which a pid that has since been given to
-# another process is not mistaken for ours, and by which stop also finds what no pid file names any more.
+# another process is not mistaken for ours, and its name (FLUXQUEUE_PART=NAME), by which stop also finds what no pid file
+# names yet or any more.
 
 # Free ports come from below the kernel's ephemeral range, each given to one asker only: two starts at the same
 # moment never get the same one.
@@ -45,7 +46,7 @@ proc_start() {
   mkdir -p "$dir/logs"
   rm -f "$dir/logs/$name.pid"
   # shellcheck disable=SC2016
-  FLUXQUEUE_STACK=$dir setsid --fork bash -c '
+  FLUXQUEUE_STACK=$dir FLUXQUEUE_PART=$name setsid --fork bash -c '
     for fd in /proc/$$/fd/*; do
       fd=${fd##*/}
       ((fd <= 2)) || eval "exec $fd>&-"
@@ -87,7 +88,8 @@ proc_signal() {
   fi
 }
 
-# proc_stop DIR NAME [SIGNAL [SECONDS]]: asks with SIGNAL (TERM), after SECONDS (10) kills; waits until it has gone.
+# proc_stop DIR NAME [SIGNAL [SECONDS]]: asks with SIGNAL (TERM), after SECONDS (10) kills; waits until it has gone. One
+# whose start was interrupted before its pid file was written is killed.
 proc_stop() {
   local dir=$1 name=$2 signal=${3:-TERM} seconds=${4:-10} pid deadline
   if pid=$(proc_pid "$dir" "$name") && [[ $pid != "$$" ]] && proc_is_ours "$pid" "$dir"; then
@@ -102,6 +104,11 @@ proc_stop() {
       nap 0.02
     done
   fi
+  for pid in $(proc_others "$dir"); do
+    if grep -qzxsF "FLUXQUEUE_PART=$name" "/proc/$pid/environ"; then
+      kill -KILL "$pid" 2>/dev/null || true
+    fi
+  done
   rm -f "$dir/logs/$name.pid"
 }
 
