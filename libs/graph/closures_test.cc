@@ -105,6 +105,26 @@ TEST_F(ClosuresTest, SeveralThatMeetCloseOnce) {
   EXPECT_EQ(TryAnew(there, 10, 101).at_s, 150);
 }
 
+Jobspec WholeNodes(int nodes) {
+  const auto spec = ParseJobspec(
+      R"({"version":1,"resources":[{"type":"node","count":)" + std::to_string(nodes) +
+      R"(,"with":[{"type":"slot","count":1,"label":"s","with":[{"type":"cpu","count":1000}]}]}],)"
+      R"("tasks":[{"command":["x"],"slot":"s","count":{"per_slot":1}}]})");
+  EXPECT_TRUE(spec.ok()) << spec.status();
+  return *spec;
+}
+
+// Found by EqualsTheModel of fluxion_test.
+TEST_F(ClosuresTest, WhatIsClosedTwiceIsNotMissingTwice) {
+  Add(Node("n2", {{"cpu", 4000}}));
+  const Jobspec whole = WholeNodes(2);
+  const Constraint n1 = Constraint::IsHost("n1");
+  engine_.SetClosures({{n1, 0, 120}, {n1, 50, 150}, {n1, 60, 200}});
+  EXPECT_EQ(TryAnew(whole, 10, 100).nodes, (std::vector<std::string>{"n0", "n2"}));
+  engine_.SetClosures({{n1, 0, 120, true}, {n1, 50, 150, true}, {n1, 60, 200, true}});
+  EXPECT_EQ(TryAnew(whole, 10, 100).at_s, 120) << "as it was";
+}
+
 TEST_F(ClosuresTest, FollowNodesAndLeaveCouldEverAlone) {
   Close(Constraint::HasLabel("disk", "ssd"));
   const Jobspec three = Spec(3, {{"cpu", 4000}});

@@ -2,8 +2,8 @@
 //
 // A closed node is held itself, and nothing below it: whoever looks for room leaves out a vertex
 // whose own amount is held in the time, with all that it contains (pruner.h), while what is held of
-// the node's resources, and the sums of what is free of them above, are as they were. So a job that
-// runs there may run on.
+// the node's resources, and the sums of what is free above, are as they were. So a job that runs
+// there may run on, and a node that is closed twice is not missing twice.
 //
 // What stays closed from call to call is not touched, so that searches keep what they know of it.
 #include <algorithm>
@@ -45,6 +45,7 @@ void ClusterGraph::Close(const Closed& closed) {
   holding.at_s = closed.closure.from_s;
   holding.duration_s = closed.closure.to_s - closed.closure.from_s;
   holding.reserved = true;
+  holding.out_of_sums = !closed.closure.counts_as_taken;
   Above above;
   for (const auto& [ordinal, node] : table_.nodes()) {
     if (!closed.closure.nodes.Matches(node->spec)) continue;

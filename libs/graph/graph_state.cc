@@ -317,11 +317,12 @@ void GraphState::SumUpBelow(Holding* holding) {
     const LeafGroup& group = groups_[number];
     AddAbove(group.leaves[std::countr_zero(bits)], group.type, std::popcount(bits) * group.size);
   };
-  ForEach(holding->vertices, add_leaves, [&](const HeldVertex& held) {
+  const auto add_vertex = [&](const HeldVertex& held) {
     const Vertex& vertex = graph_->vertex(held.vertex);
     const int64_t whole = vertex.divisible ? held.amount : vertex.size;
     AddAbove(held.vertex, vertex.type, held.exclusive ? whole : vertex.size - held.amount);
-  });
+  };
+  if (!holding->out_of_sums) ForEach(holding->vertices, add_leaves, add_vertex);
   holding->below.clear();
   ForEach(holding->vertices, no_leaves, [&](const HeldVertex& held) {
     const auto sums = sums_.begin() + sums_at_[held.vertex] - 1;

@@ -112,6 +112,8 @@ struct Holding {
   int64_t at_s = 0;
   int64_t duration_s = 0;
   bool reserved = false;
+  // What is free above is not less for it: several may hold the same.
+  bool out_of_sums = false;
   // Children before their parents.
   HeldVertices vertices;
   // How much is held below each vertex that is in no group of leaves, in their order: how many

@@ -70,7 +70,8 @@ bool Pruner::PruneByLevel(VertexId v, const RequestLevel& level, bool exclusive)
   const std::span<const TypeId> types = state_.FilterTypes(v);
   const std::span<const Timeline> filters = state_.Filters(v);
   for (size_t i = 0; i < filters.size(); ++i) {
-    // A sum of what is not asked for may be below 0: a node that is closed twice counts twice.
+    // A sum of what is not asked for may be below 0: by rules before 15 a node that is closed twice
+    // counts twice.
     const auto needed = level.below.find(types[i]);
     if (needed == level.below.end()) continue;
     if (needed->second > filters[i].FreeDuring(window_.at_s, window_.duration_s)) return true;

@@ -7,6 +7,7 @@
 #include "libs/graph/holding.h"
 #include "libs/matcher_core/candidate.h"
 #include "libs/matcher_core/windows.h"
+#include "libs/model/rules.h"
 
 namespace fluxqueue::matcher_core {
 
@@ -33,6 +34,8 @@ void ClosedNodes::CloseTo(const events::v1::Candidate& candidate,
     closures.push_back(
         {.nodes = graph::Constraint::IsAnyHost(besides), .from_s = now_s_, .to_s = kNeverOver});
   }
+  const bool once = model::HasRules(view_.state.config().rules(), model::kClosesOnce);
+  for (graph::Closure& closure : closures) closure.counts_as_taken = !once;
   engine_.SetClosures(std::move(closures));
   told_ = true;
   open_windows_ = std::move(open);

@@ -41,17 +41,17 @@
 //      and another is matched in its place before the line (SlotsLost, Candidate.replace). A Job of
 //      another size than it was started with grows. A pod of a slot that its job never had gives
 //      nothing back, and the matcher keeps no jobspec that is said of a job that is over.
-//  11  Among the places that there are, jobs go to the nodes that they prefer, and not to those
-//  with
-//      taints of the effect PreferNoSchedule (libs/graph/preferred_placement.h).
+//  11  Among the places that there are, jobs go to the nodes that they prefer, and not to
+//      those with taints of the effect PreferNoSchedule (libs/graph/preferred_placement.h).
 //  12  Each node has one of each host port (host_ports.h). A job's nodes are chosen by its pods'
 //      rules, and by those of what runs (libs/matcher_core/pod_book.h).
 //  13  Among the places that there are, jobs go to nodes beside, or away from, the pods that theirs
 //      prefer so, and spread where they ask for that. A slot of a gang of pods is given back when
 //      its pod has ended or is gone.
-//  14  What the log has lost is asked for again: a job without a jobspec waits for it, and a
-//  release
-//      that is not confirmed is repeated.
+//  14  What the log has lost is asked for again: a job without a jobspec waits for it,
+//      and a release that is not confirmed is repeated.
+//  15  Nodes that are closed by several windows, or kept from a job by several others, are not
+//      missing once for each: a job that takes whole nodes starts where there are enough.
 #pragma once
 
 #include <cstdint>
@@ -86,7 +86,8 @@ inline constexpr uint32_t kPodRules = 12;
 inline constexpr uint32_t kPrefersByPods = 13;
 inline constexpr uint32_t kGangsGiveBack = 13;
 inline constexpr uint32_t kAsksForTheLost = 14;
-inline constexpr uint32_t kLatestRules = 14;
+inline constexpr uint32_t kClosesOnce = 15;
+inline constexpr uint32_t kLatestRules = 15;
 
 // `configured` 0: not said, which is the latest.
 constexpr bool HasRules(uint32_t configured, uint32_t version) {
