@@ -290,7 +290,7 @@ std::string NameOf(std::string_view space, std::string_view name) {
 
 }  // namespace
 
-absl::StatusOr<std::string> Client::Get(const Resource& resource,
+absl::StatusOr<std::string> Client::DoGet(const Resource& resource,
                                         std::string_view space,
                                         std::string_view name,
                                         std::optional<Millis> timeout) {
@@ -298,7 +298,7 @@ absl::StatusOr<std::string> Client::Get(const Resource& resource,
       "get", resource.plural, NameOf(space, name), {.target = resource.Path(space, name)}, timeout);
 }
 
-absl::StatusOr<std::string> Client::List(const Resource& resource,
+absl::StatusOr<std::string> Client::DoList(const Resource& resource,
                                          const Selector& selector,
                                          const std::function<absl::Status(std::string_view)>& item,
                                          int page) {
@@ -316,7 +316,7 @@ absl::StatusOr<std::string> Client::List(const Resource& resource,
   }
 }
 
-absl::StatusOr<std::string> Client::Create(const Resource& resource,
+absl::StatusOr<std::string> Client::DoCreate(const Resource& resource,
                                            std::string_view space,
                                            std::string_view body,
                                            std::optional<Millis> timeout) {
@@ -330,7 +330,7 @@ absl::StatusOr<std::string> Client::Create(const Resource& resource,
                      timeout);
 }
 
-absl::StatusOr<std::string> Client::Patch(const Resource& resource,
+absl::StatusOr<std::string> Client::DoPatch(const Resource& resource,
                                           std::string_view space,
                                           std::string_view name,
                                           PatchType type,
@@ -345,7 +345,7 @@ absl::StatusOr<std::string> Client::Patch(const Resource& resource,
                       .body = std::string(body)});
 }
 
-absl::Status Client::Delete(const Resource& resource,
+absl::Status Client::DoDelete(const Resource& resource,
                             std::string_view space,
                             std::string_view name,
                             const DeleteOptions& options) {

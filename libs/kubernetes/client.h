@@ -42,28 +42,6 @@ class Client final : public Cluster {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  absl::StatusOr<std::string> Get(const Resource& resource,
-                                  std::string_view space,
-                                  std::string_view name,
-                                  std::optional<Millis> timeout = std::nullopt) override;
-  absl::StatusOr<std::string> List(const Resource& resource,
-                                   const Selector& selector,
-                                   const std::function<absl::Status(std::string_view)>& item,
-                                   int page = 500) override;
-  absl::StatusOr<std::string> Create(const Resource& resource,
-                                     std::string_view space,
-                                     std::string_view body,
-                                     std::optional<Millis> timeout = std::nullopt) override;
-  absl::StatusOr<std::string> Patch(const Resource& resource,
-                                    std::string_view space,
-                                    std::string_view name,
-                                    PatchType type,
-                                    std::string_view body,
-                                    std::string_view subresource = {}) override;
-  absl::Status Delete(const Resource& resource,
-                      std::string_view space,
-                      std::string_view name,
-                      const DeleteOptions& options = {}) override;
   absl::Status Bind(const Binding& binding) override;
   absl::Status Watch(const Resource& resource,
                      const Selector& selector,
@@ -82,6 +60,29 @@ class Client final : public Cluster {
   std::vector<CallCount> Calls() const;
 
  private:
+  absl::StatusOr<std::string> DoGet(const Resource& resource,
+                                    std::string_view space,
+                                    std::string_view name,
+                                    std::optional<Millis> timeout) override;
+  absl::StatusOr<std::string> DoList(const Resource& resource,
+                                     const Selector& selector,
+                                     const std::function<absl::Status(std::string_view)>& item,
+                                     int page) override;
+  absl::StatusOr<std::string> DoCreate(const Resource& resource,
+                                       std::string_view space,
+                                       std::string_view body,
+                                       std::optional<Millis> timeout) override;
+  absl::StatusOr<std::string> DoPatch(const Resource& resource,
+                                      std::string_view space,
+                                      std::string_view name,
+                                      PatchType type,
+                                      std::string_view body,
+                                      std::string_view subresource) override;
+  absl::Status DoDelete(const Resource& resource,
+                        std::string_view space,
+                        std::string_view name,
+                        const DeleteOptions& options) override;
+
   class Impl;
   const RealClock clock_;
   RealThreads threads_;

@@ -70,40 +70,49 @@ class Cluster {
   virtual ~Cluster() = default;
 
   // `timeout`: unset, the configuration's.
-  virtual absl::StatusOr<std::string> Get(const Resource& resource,
-                                          std::string_view space,
-                                          std::string_view name,
-                                          std::optional<Millis> timeout = std::nullopt) = 0;
+  absl::StatusOr<std::string> Get(const Resource& resource,
+                                  std::string_view space,
+                                  std::string_view name,
+                                  std::optional<Millis> timeout = std::nullopt) {
+    return DoGet(resource, space, name, timeout);
+  }
 
   // Pages of `page` objects, each given to `item` as JSON text (valid during the call; without
   // apiVersion and kind, as the API server gives it). A list that expires half way gives
   // OutOfRange: start again. Returns the resourceVersion of the list, from which a watch may begin.
   // An error of `item` ends it and is returned.
-  virtual absl::StatusOr<std::string> List(
-      const Resource& resource,
-      const Selector& selector,
-      const std::function<absl::Status(std::string_view)>& item,
-      int page = 500) = 0;
+  absl::StatusOr<std::string> List(const Resource& resource,
+                                   const Selector& selector,
+                                   const std::function<absl::Status(std::string_view)>& item,
+                                   int page = 500) {
+    return DoList(resource, selector, item, page);
+  }
 
-  virtual absl::StatusOr<std::string> Create(const Resource& resource,
-                                             std::string_view space,
-                                             std::string_view body,
-                                             std::optional<Millis> timeout = std::nullopt) = 0;
+  absl::StatusOr<std::string> Create(const Resource& resource,
+                                     std::string_view space,
+                                     std::string_view body,
+                                     std::optional<Millis> timeout = std::nullopt) {
+    return DoCreate(resource, space, body, timeout);
+  }
 
   // Preconditions are a matter of the body: metadata.uid and metadata.resourceVersion in a merge or
   // strategic patch give Aborted when they differ. A failed `test` of a JSON patch gives
   // InvalidArgument, as does a bad patch: do not use it as one.
-  virtual absl::StatusOr<std::string> Patch(const Resource& resource,
-                                            std::string_view space,
-                                            std::string_view name,
-                                            PatchType type,
-                                            std::string_view body,
-                                            std::string_view subresource = {}) = 0;
+  absl::StatusOr<std::string> Patch(const Resource& resource,
+                                    std::string_view space,
+                                    std::string_view name,
+                                    PatchType type,
+                                    std::string_view body,
+                                    std::string_view subresource = {}) {
+    return DoPatch(resource, space, name, type, body, subresource);
+  }
 
-  virtual absl::Status Delete(const Resource& resource,
-                              std::string_view space,
-                              std::string_view name,
-                              const DeleteOptions& options = {}) = 0;
+  absl::Status Delete(const Resource& resource,
+                      std::string_view space,
+                      std::string_view name,
+                      const DeleteOptions& options = {}) {
+    return DoDelete(resource, space, name, options);
+  }
 
   // Aborted: the pod is bound, going, gated, or not the one that the preconditions name. NotFound:
   // there is none.
@@ -121,6 +130,31 @@ class Cluster {
   virtual const Clock& clock() const = 0;
   virtual Threads& threads() = 0;
   virtual uint64_t NewSeed() = 0;
+
+ private:
+  virtual absl::StatusOr<std::string> DoGet(const Resource& resource,
+                                            std::string_view space,
+                                            std::string_view name,
+                                            std::optional<Millis> timeout) = 0;
+  virtual absl::StatusOr<std::string> DoList(
+      const Resource& resource,
+      const Selector& selector,
+      const std::function<absl::Status(std::string_view)>& item,
+      int page) = 0;
+  virtual absl::StatusOr<std::string> DoCreate(const Resource& resource,
+                                               std::string_view space,
+                                               std::string_view body,
+                                               std::optional<Millis> timeout) = 0;
+  virtual absl::StatusOr<std::string> DoPatch(const Resource& resource,
+                                              std::string_view space,
+                                              std::string_view name,
+                                              PatchType type,
+                                              std::string_view body,
+                                              std::string_view subresource) = 0;
+  virtual absl::Status DoDelete(const Resource& resource,
+                                std::string_view space,
+                                std::string_view name,
+                                const DeleteOptions& options) = 0;
 };
 
 // How long the API server asked to wait with this error (header Retry-After); unset: it did not

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fluxqueue::postgres {
 namespace {
@@ -23,18 +24,11 @@ const char* ArrayOf(ColumnType type) {
   return "";
 }
 
-// Adds items to a text, with commas between them.
-class List {
- public:
-  void Add(std::string_view item) {
-    if (!text_.empty()) text_ += ", ";
-    text_ += item;
-  }
-  const std::string& text() const { return text_; }
+using List = std::vector<std::string>;
 
- private:
-  std::string text_;
-};
+std::string Joined(const List& items) {
+  return fmt::format("{}", fmt::join(items, ", "));
+}
 
 // unnest($2::text[], $3::bigint[]) AS r(job_id, part); `parameter`: of the first.
 std::string RowsGiven(const std::vector<ColumnSpec>& columns, bool keys, size_t parameter) {
@@ -42,10 +36,10 @@ std::string RowsGiven(const std::vector<ColumnSpec>& columns, bool keys, size_t 
   List names;
   for (const ColumnSpec& column : columns) {
     if (column.shared || column.computed || (keys && !column.key)) continue;
-    arrays.Add(fmt::format("${}::{}", parameter++, ArrayOf(column.type)));
-    names.Add(column.name);
+    arrays.emplace_back(fmt::format("${}::{}", parameter++, ArrayOf(column.type)));
+    names.emplace_back(column.name);
   }
-  return fmt::format("unnest({}) AS r({})", arrays.text(), names.text());
+  return fmt::format("unnest({}) AS r({})", Joined(arrays), Joined(names));
 }
 
 std::string OnConflict(const std::vector<ColumnSpec>& columns,
@@ -57,14 +51,14 @@ std::string OnConflict(const std::vector<ColumnSpec>& columns,
   List updates;
   for (const ColumnSpec& column : columns) {
     if (column.key) {
-      keys.Add(column.name);
+      keys.emplace_back(column.name);
     } else if (!column.once) {
-      updates.Add(fmt::format("{0} = excluded.{0}", column.name));
+      updates.emplace_back(fmt::format("{0} = excluded.{0}", column.name));
     }
   }
   return fmt::format(" ON CONFLICT ({}) DO UPDATE SET {}{}{}",
-                     keys.text(),
-                     updates.text(),
+                     Joined(keys),
+                     Joined(updates),
                      when == nullptr ? "" : " WHERE ",
                      when == nullptr ? "" : when);
 }
@@ -87,46 +81,46 @@ std::string TableSql::WriteText(const char* table, Conflict conflict, const char
   List values;
   size_t parameter = 1;
   for (const ColumnSpec& column : columns_) {
-    names.Add(column.name);
+    names.emplace_back(column.name);
     if (column.shared) {
-      values.Add(fmt::format("${}", parameter++));
+      values.emplace_back(fmt::format("${}", parameter++));
     } else {
-      values.Add(column.expression != nullptr ? column.expression
-                                              : fmt::format("r.{}", column.name));
+      values.push_back(column.expression != nullptr ? column.expression
+                                                    : fmt::format("r.{}", column.name));
     }
   }
   return fmt::format("INSERT INTO {} AS t ({}) SELECT {} FROM {}{}",
                      table,
-                     names.text(),
-                     values.text(),
+                     Joined(names),
+                     Joined(values),
                      RowsGiven(columns_, /*keys=*/false, parameter),
                      OnConflict(columns_, conflict, when));
 }
 
 // LATERAL … OFFSET 0: the keys drive, also in a plan that is kept (postgres::Plans::kKept).
 std::string TableSql::DeleteText(const char* table) const {
-  std::string matches;
+  List matches;
   size_t parameter = 1;
   for (const ColumnSpec& column : columns_) {
     if (!column.key) continue;
     const std::string value =
         column.shared ? fmt::format("${}", parameter++) : fmt::format("r.{}", column.name);
-    matches += fmt::format("{}x.{} = {}", matches.empty() ? "" : " AND ", column.name, value);
+    matches.push_back(fmt::format("x.{} = {}", column.name, value));
   }
   return fmt::format(
       "DELETE FROM {0} WHERE ctid = ANY(ARRAY(SELECT f.ctid FROM {1} CROSS JOIN LATERAL "
       "(SELECT x.ctid FROM {0} x WHERE {2} OFFSET 0) f))",
       table,
       RowsGiven(columns_, /*keys=*/true, parameter),
-      matches);
+      fmt::join(matches, " AND "));
 }
 
 std::string TableSql::Select(std::string_view tail) const {
   List names;
   for (const ColumnSpec& column : columns_) {
-    if (!column.shared && !column.computed) names.Add(fmt::format("t.{}", column.name));
+    if (!column.shared && !column.computed) names.emplace_back(fmt::format("t.{}", column.name));
   }
-  return fmt::format("SELECT {} FROM {} AS t {}", names.text(), table_, tail);
+  return fmt::format("SELECT {} FROM {} AS t {}", Joined(names), table_, tail);
 }
 
 std::vector<std::string> TableSql::KeysOf(const std::vector<std::string>& shared) const {

@@ -57,7 +57,7 @@ class MiniSystem {
   // The only value of the only row.
   absl::StatusOr<std::string> QueryOne(const std::string& sql);
 
-  // So many of each service, side by side. Returns when all are ready.
+  // This many of each service, side by side. Returns when all are ready.
   absl::Status StartReplicas(int replicas);
   // Returns when it is ready. One that runs is left alone.
   absl::Status StartService(const std::string& name, int replica = 1);

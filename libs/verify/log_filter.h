@@ -25,8 +25,8 @@ struct LogRecord {
   int64_t offset = 0;
   Millis append_time{0};
   std::string_view value{};
-  // Its place in its stream as its headers name it, for a value that does not decode: whoever read
-  // it passed it by. Empty: they name none.
+  // Its place in its stream as its headers name it, for a value that does not decode: the service
+  // that read it passed it by. Empty: they name none.
   std::string stream{};
   uint64_t sequence = 0;
 };

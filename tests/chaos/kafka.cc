@@ -12,7 +12,7 @@ namespace {
 // Consumers that have lost their broker come back to their group.
 constexpr std::chrono::seconds kRejoin{45};
 
-// Whoever runs makes it again.
+// A service that runs makes it again.
 absl::Status DeletePoolTopic(Site& site) {
   std::string bootstrap;
   std::ifstream(site.system().folder() + "/kafka/bootstrap") >> bootstrap;

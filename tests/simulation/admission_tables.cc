@@ -14,11 +14,7 @@ using simulation::AdmissionTables;
 using simulation::MatcherTables;
 using simulation::QueueTables;
 using simulation::SimTx;
-
-template <typename Tables>
-Tables& Of(pqxx::transaction_base& tx) {
-  return SimTx::Of(tx).database().Of<Tables>();
-}
+using simulation::TablesOf;
 
 template <typename Row>
 std::vector<Row> RowsOf(const simulation::Table<std::string, Row>& table) {
@@ -43,7 +39,7 @@ bool HasSpec(const MatcherTables& tables, const std::string& job_id) {
 }  // namespace
 
 AdmissionRows LoadRows(pqxx::transaction_base& tx) {
-  const AdmissionTables& tables = Of<AdmissionTables>(tx);
+  const AdmissionTables& tables = TablesOf<AdmissionTables>(tx);
   return {.pools = RowsOf(tables.pools),
           .queues = RowsOf(tables.queues),
           .windows = {},
@@ -53,7 +49,7 @@ AdmissionRows LoadRows(pqxx::transaction_base& tx) {
 void WriteRows(pqxx::transaction_base& tx,
                const CatalogChanges& catalog,
                const TrackerChanges& workloads) {
-  AdmissionTables& tables = Of<AdmissionTables>(tx);
+  AdmissionTables& tables = TablesOf<AdmissionTables>(tx);
   CHECK(catalog.windows.empty() && catalog.deleted_windows.empty(), "no windows are simulated");
   for (const PoolRow& row : catalog.pools) tables.pools.Put(row.pool, row);
   for (const QueueRow& row : catalog.queues) tables.queues.Put(row.queue, row);
@@ -69,7 +65,7 @@ std::map<std::string, UnplacedJob> FindUnplaced(pqxx::transaction_base& tx,
                                                 const std::vector<std::string>& job_ids) {
   std::map<std::string, UnplacedJob> unplaced;
   for (const std::string& id : job_ids) {
-    const QueueTables::Job* row = Of<QueueTables>(tx).jobs.Find(id);
+    const QueueTables::Job* row = TablesOf<QueueTables>(tx).jobs.Find(id);
     if (row == nullptr) continue;
     const queue_core::JobChange& job = row->job;
     if (job.state != JobState::kRejected && job.state != JobState::kPending) continue;
@@ -81,8 +77,8 @@ std::map<std::string, UnplacedJob> FindUnplaced(pqxx::transaction_base& tx,
 
 std::optional<Neighbours> CompareNeighbours(pqxx::transaction_base& tx,
                                             const NeighbourPages& /*pages*/) {
-  AdmissionTables& tables = Of<AdmissionTables>(tx);
-  const QueueTables& queue = Of<QueueTables>(tx);
+  AdmissionTables& tables = TablesOf<AdmissionTables>(tx);
+  const QueueTables& queue = TablesOf<QueueTables>(tx);
   Neighbours neighbours;
   neighbours.jobs.handled = HandledBy(tx, "queue");
   neighbours.jobspecs.handled = HandledBy(tx, "matcher");
@@ -93,7 +89,7 @@ std::optional<Neighbours> CompareNeighbours(pqxx::transaction_base& tx,
     const Lack lack = {uid, tables.pools.Find(workload.pool)->partition};
     if (job == nullptr && !tables.heard.Has(uid)) neighbours.jobs.lacks.push_back(lack);
     if (job != nullptr && job->job.state == JobState::kPending &&
-        !HasSpec(Of<MatcherTables>(tx), uid)) {
+        !HasSpec(TablesOf<MatcherTables>(tx), uid)) {
       neighbours.jobspecs.lacks.push_back(lack);
     }
   }

@@ -19,12 +19,7 @@ using model::JobState;
 using simulation::BinderTables;
 using simulation::MatcherTables;
 using simulation::QueueTables;
-using simulation::SimTx;
-
-template <typename Tables>
-Tables& Of(pqxx::transaction_base& tx) {
-  return SimTx::Of(tx).database().Of<Tables>();
-}
+using simulation::TablesOf;
 
 // What only memory knows is not in a row.
 SlotRow AsRow(const SlotRow& slot) {
@@ -68,7 +63,7 @@ void EraseSlots(BinderTables& tables, const std::string& job_id) {
 }  // namespace
 
 std::vector<StoredJob> LoadJobs(pqxx::transaction_base& tx, int partition) {
-  const BinderTables& tables = Of<BinderTables>(tx);
+  const BinderTables& tables = TablesOf<BinderTables>(tx);
   std::vector<StoredJob> jobs;
   for (const auto& [id, job] : tables.jobs.rows()) {
     if (job.partition != partition) continue;
@@ -82,7 +77,7 @@ std::vector<StoredJob> LoadJobs(pqxx::transaction_base& tx, int partition) {
 }
 
 void WriteRows(pqxx::transaction_base& tx, const Rows& rows) {
-  BinderTables& tables = Of<BinderTables>(tx);
+  BinderTables& tables = TablesOf<BinderTables>(tx);
   for (const std::string& job_id : rows.forgotten) {
     tables.jobs.Erase(job_id);
     EraseSlots(tables, job_id);
@@ -99,7 +94,7 @@ std::map<std::pair<std::string, uint32_t>, PlacementRow> LoadPlacements(
     pqxx::transaction_base& tx, const std::vector<PlacementKey>& keys) {
   std::map<std::pair<std::string, uint32_t>, PlacementRow> placements;
   for (const PlacementKey& key : keys) {
-    const auto* row = Of<MatcherTables>(tx).allocations.Find({key.job_id, key.attempt, 0});
+    const auto* row = TablesOf<MatcherTables>(tx).allocations.Find({key.job_id, key.attempt, 0});
     if (row == nullptr) continue;
     PlacementRow& placement = placements[{key.job_id, key.attempt}];
     CHECK(placement.placement.ParseFromString(row->row.placement), "a placement does not decode");
@@ -109,9 +104,9 @@ std::map<std::pair<std::string, uint32_t>, PlacementRow> LoadPlacements(
 }
 
 Missed LoadMissed(pqxx::transaction_base& tx, const std::string& after) {
-  const BinderTables& tables = Of<BinderTables>(tx);
+  const BinderTables& tables = TablesOf<BinderTables>(tx);
   Missed missed;
-  for (const auto& [id, job] : Of<QueueTables>(tx).jobs.rows()) {
+  for (const auto& [id, job] : TablesOf<QueueTables>(tx).jobs.rows()) {
     if (id <= after) continue;
     const JobRow* known = tables.jobs.Find(id);
     if (IsMissed(job, known)) missed.facts.push_back(FactOf(job));
@@ -126,7 +121,7 @@ std::optional<std::vector<events::v1::JobFact>> LoadLackNodes(pqxx::transaction_
 
 std::map<std::string, int> LoadPools(pqxx::transaction_base& tx) {
   std::map<std::string, int> pools;
-  for (const auto& [pool, row] : Of<simulation::AdmissionTables>(tx).pools.rows()) {
+  for (const auto& [pool, row] : TablesOf<simulation::AdmissionTables>(tx).pools.rows()) {
     pools[pool] = row.partition;
   }
   return pools;

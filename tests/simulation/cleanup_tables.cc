@@ -15,12 +15,7 @@ using model::JobState;
 using simulation::BinderTables;
 using simulation::MatcherTables;
 using simulation::QueueTables;
-using simulation::SimTx;
-
-template <typename Tables>
-const Tables& Of(pqxx::transaction_base& tx) {
-  return SimTx::Of(tx).database().Of<Tables>();
-}
+using simulation::TablesOf;
 
 bool IsHinted(std::span<const Hint> hints, const binder::SlotRow& slot) {
   return std::ranges::any_of(hints, [&](const Hint& hint) {
@@ -32,7 +27,7 @@ bool IsHinted(std::span<const Hint> hints, const binder::SlotRow& slot) {
 
 std::vector<LiveJob> LoadLiveJobs(pqxx::transaction_base& tx) {
   std::vector<LiveJob> live;
-  for (const auto& [id, row] : Of<QueueTables>(tx).jobs.rows()) {
+  for (const auto& [id, row] : TablesOf<QueueTables>(tx).jobs.rows()) {
     const queue_core::JobChange& job = row.job;
     if (!row.live()) continue;
     live.push_back({.job_id = id,
@@ -47,14 +42,14 @@ std::vector<LiveJob> LoadLiveJobs(pqxx::transaction_base& tx) {
 }
 
 bool HasTakenSlots(pqxx::transaction_base& tx, const std::string& job_id) {
-  return std::ranges::any_of(Of<BinderTables>(tx).slots.rows(), [&](const auto& slot) {
+  return std::ranges::any_of(TablesOf<BinderTables>(tx).slots.rows(), [&](const auto& slot) {
     return slot.second.job_id == job_id && slot.second.value.state == binder::SlotState::kTaken;
   });
 }
 
 std::vector<std::pair<std::string, events::v1::Node>> LoadGraphNodes(pqxx::transaction_base& tx) {
   std::vector<std::pair<std::string, events::v1::Node>> nodes;
-  for (const auto& [key, row] : Of<MatcherTables>(tx).nodes.rows()) {
+  for (const auto& [key, row] : TablesOf<MatcherTables>(tx).nodes.rows()) {
     if (!row.present) continue;
     auto& [pool, node] = nodes.emplace_back();
     pool = key.first;
@@ -67,9 +62,9 @@ void LoadProofs(pqxx::transaction_base& tx, std::span<const Hint> hints, Proofs*
   if (std::ranges::find(hints, simulation::kPoison, &Hint::job_id) != hints.end()) {
     throw pqxx::data_exception("invalid byte sequence", "", "22021");
   }
-  for (const auto& [key, slot] : Of<BinderTables>(tx).slots.rows()) {
+  for (const auto& [key, slot] : TablesOf<BinderTables>(tx).slots.rows()) {
     if (slot.value.state == binder::SlotState::kFenced || !IsHinted(hints, slot)) continue;
-    const QueueTables::Job* job = Of<QueueTables>(tx).jobs.Find(slot.job_id);
+    const QueueTables::Job* job = TablesOf<QueueTables>(tx).jobs.Find(slot.job_id);
     if (job == nullptr) continue;
     (*proofs)[slot.value.pod_uid] = {.job_id = slot.job_id,
                                      .slot = {.attempt = slot.attempt,
@@ -85,14 +80,14 @@ std::vector<std::pair<std::string, std::string>> LoadPoolsOf(
     pqxx::transaction_base& tx, const std::vector<std::string>& job_ids) {
   std::vector<std::pair<std::string, std::string>> pools;
   for (const std::string& id : job_ids) {
-    const QueueTables::Job* job = Of<QueueTables>(tx).jobs.Find(id);
+    const QueueTables::Job* job = TablesOf<QueueTables>(tx).jobs.Find(id);
     if (job != nullptr) pools.emplace_back(id, job->pool);
   }
   return pools;
 }
 
 std::optional<int> LoadPartition(pqxx::transaction_base& tx, const std::string& pool) {
-  const auto* row = Of<simulation::AdmissionTables>(tx).pools.Find(pool);
+  const auto* row = TablesOf<simulation::AdmissionTables>(tx).pools.Find(pool);
   return row == nullptr ? std::nullopt : std::optional(row->partition);
 }
 

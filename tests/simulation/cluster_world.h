@@ -53,7 +53,7 @@ class ClusterWorld final : public PoolWorld {
   void CheckAllocated(const std::string& uid, const Live& pod);
   void CheckRow(const std::string& uid, const Live& pod);
   void CheckOthers(const std::string& uid, const Live& pod);
-  // A node has lost sight of them: they may run there, and nobody waits for them.
+  // A node has lost sight of them: they may run there, and are not waited for.
   void LosePods(const std::string& node);
   void GoBack(size_t changes);
 

@@ -47,7 +47,7 @@ void AddAllocations(const MatcherTables& tables, PoolRows* pool) {
 }  // namespace
 
 std::vector<PoolRows> LoadPools(pqxx::transaction_base& tx, int partition) {
-  const MatcherTables& tables = SimTx::Of(tx).database().Of<MatcherTables>();
+  const MatcherTables& tables = simulation::TablesOf<MatcherTables>(tx);
   std::vector<PoolRows> pools;
   for (const auto& [name, row] : tables.pools.rows()) {
     if (row.partition != partition) continue;

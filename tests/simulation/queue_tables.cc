@@ -15,7 +15,7 @@ using simulation::QueueTables;
 using simulation::SimTx;
 
 QueueTables& Of(pqxx::transaction_base& tx) {
-  return SimTx::Of(tx).database().Of<QueueTables>();
+  return simulation::TablesOf<QueueTables>(tx);
 }
 
 [[noreturn]] void Taken(const char* key) {

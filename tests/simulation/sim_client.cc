@@ -76,68 +76,6 @@ class SimClient final : public kubernetes::Cluster {
         clock_(scheduler_),
         threads_(scheduler_, owner) {}
 
-  absl::StatusOr<std::string> Get(const Resource& resource,
-                                  std::string_view space,
-                                  std::string_view name,
-                                  std::optional<Millis> /*timeout*/) override {
-    RETURN_IF_ERROR(Ask());
-    absl::StatusOr<std::string> object =
-        cluster_.Get(resource, std::string(space), std::string(name));
-    RETURN_IF_ERROR(Answer());
-    return object;
-  }
-
-  absl::StatusOr<std::string> List(const Resource& resource,
-                                   const Selector& selector,
-                                   const std::function<absl::Status(std::string_view)>& item,
-                                   int /*page*/) override {
-    RETURN_IF_ERROR(Ask());
-    const std::string version = std::to_string(cluster_.version());
-    const std::vector<SimCluster::Stored> all = cluster_.All(resource);
-    for (size_t i = 0; i < all.size(); ++i) {
-      // The next page.
-      if (i == all.size() / 2) RETURN_IF_ERROR(Answer());
-      if (Selects(selector, all[i]->body)) RETURN_IF_ERROR(item(all[i]->text));
-    }
-    return version;
-  }
-
-  // Events for people: nothing comes of them.
-  absl::StatusOr<std::string> Create(const Resource& /*resource*/,
-                                     std::string_view /*space*/,
-                                     std::string_view body,
-                                     std::optional<Millis> /*timeout*/) override {
-    RETURN_IF_ERROR(Ask());
-    return std::string(body);
-  }
-
-  absl::StatusOr<std::string> Patch(const Resource& resource,
-                                    std::string_view space,
-                                    std::string_view name,
-                                    kubernetes::PatchType /*type*/,
-                                    std::string_view body,
-                                    std::string_view /*subresource*/) override {
-    return Change(
-        [&cluster = cluster_,
-         resource,
-         space = std::string(space),
-         name = std::string(name),
-         body = std::string(body)] { return cluster.Patch(resource, space, name, body); });
-  }
-
-  absl::Status Delete(const Resource& resource,
-                      std::string_view space,
-                      std::string_view name,
-                      const kubernetes::DeleteOptions& options) override {
-    return Change([&cluster = cluster_,
-                   resource,
-                   space = std::string(space),
-                   name = std::string(name),
-                   preconditions = options.preconditions] {
-      return cluster.Delete(resource, space, name, preconditions);
-    });
-  }
-
   absl::Status Bind(const kubernetes::Binding& binding) override {
     return Change([&cluster = cluster_, binding] { return cluster.Bind(binding); });
   }
@@ -154,6 +92,68 @@ class SimClient final : public kubernetes::Cluster {
   uint64_t NewSeed() override { return scheduler_.chance().Next(); }
 
  private:
+  absl::StatusOr<std::string> DoGet(const Resource& resource,
+                                  std::string_view space,
+                                  std::string_view name,
+                                  std::optional<Millis> /*timeout*/) override {
+    RETURN_IF_ERROR(Ask());
+    absl::StatusOr<std::string> object =
+        cluster_.Get(resource, std::string(space), std::string(name));
+    RETURN_IF_ERROR(Answer());
+    return object;
+  }
+
+  absl::StatusOr<std::string> DoList(const Resource& resource,
+                                   const Selector& selector,
+                                   const std::function<absl::Status(std::string_view)>& item,
+                                   int /*page*/) override {
+    RETURN_IF_ERROR(Ask());
+    const std::string version = std::to_string(cluster_.version());
+    const std::vector<SimCluster::Stored> all = cluster_.All(resource);
+    for (size_t i = 0; i < all.size(); ++i) {
+      // The next page.
+      if (i == all.size() / 2) RETURN_IF_ERROR(Answer());
+      if (Selects(selector, all[i]->body)) RETURN_IF_ERROR(item(all[i]->text));
+    }
+    return version;
+  }
+
+  // Events for people: nothing comes of them.
+  absl::StatusOr<std::string> DoCreate(const Resource& /*resource*/,
+                                     std::string_view /*space*/,
+                                     std::string_view body,
+                                     std::optional<Millis> /*timeout*/) override {
+    RETURN_IF_ERROR(Ask());
+    return std::string(body);
+  }
+
+  absl::StatusOr<std::string> DoPatch(const Resource& resource,
+                                    std::string_view space,
+                                    std::string_view name,
+                                    kubernetes::PatchType /*type*/,
+                                    std::string_view body,
+                                    std::string_view /*subresource*/) override {
+    return Change(
+        [&cluster = cluster_,
+         resource,
+         space = std::string(space),
+         name = std::string(name),
+         body = std::string(body)] { return cluster.Patch(resource, space, name, body); });
+  }
+
+  absl::Status DoDelete(const Resource& resource,
+                      std::string_view space,
+                      std::string_view name,
+                      const kubernetes::DeleteOptions& options) override {
+    return Change([&cluster = cluster_,
+                   resource,
+                   space = std::string(space),
+                   name = std::string(name),
+                   preconditions = options.preconditions] {
+      return cluster.Delete(resource, space, name, preconditions);
+    });
+  }
+
   using Sink = std::function<bool(std::string_view)>;
 
   Chance& chance() { return scheduler_.chance(); }
@@ -190,7 +190,7 @@ class SimClient final : public kubernetes::Cluster {
     return done;
   }
 
-  // False: nobody wants more.
+  // False: no more is wanted.
   bool TellLag(const SimCluster::Change& change, const Sink& sink) {
     scheduler_.Sleep(Millis(chance().Between(0, cluster_.faults().slowest_event.count())));
     return sink(

@@ -201,4 +201,10 @@ class SimTx final : public pqxx::transaction_base {
   const std::string schema_;
 };
 
+// The tables that a store's function is asked about.
+template <typename Tables>
+Tables& TablesOf(pqxx::transaction_base& tx) {
+  return SimTx::Of(tx).database().Of<Tables>();
+}
+
 }  // namespace fluxqueue::simulation

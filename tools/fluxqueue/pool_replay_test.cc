@@ -25,7 +25,7 @@ std::string NewestLog() {
   return fmt::format("{}/rules-{}.jsonl.gz", LOGS, model::kLatestRules);
 }
 
-// Time, from the beginning of the log, at which so many of its records were appended.
+// Time, from the beginning of the log, at which this many of its records were appended.
 int64_t TimeOf(size_t wanted) {
   int64_t time_ms = 0;
   size_t records = 0;

@@ -1,9 +1,9 @@
 // The tables that the cores of queue and matcher are restored from, of one pool: as they are,
-// beside what its log says that they must be; and written anew by that. Of the queue these are jobs
+// beside what its log says that they must be; and written by that. Of the queue these are jobs
 // (all that have not ended, and of the others those that jobs may still depend on), queues, usage,
 // the cycle that waits for its answer and the pool; of the matcher allocations that are held,
-// nodes, jobspecs, reservations, the last answer and the pool. What nobody decides by (the history
-// of jobs, accounting, what was released) stays as it is.
+// nodes, jobspecs, reservations, the last answer and the pool. By what is left (the history
+// of jobs, accounting, what was released) nothing is decided, and it stays as it is.
 #pragma once
 
 #include <cstddef>

@@ -73,11 +73,11 @@ size_t WriteAllocations(pqxx::transaction_base& tx,
 }
 
 template <typename Row>
-size_t Replace(pqxx::transaction_base& tx,
-               const postgres::Table<Row>& table,
-               const std::string& pool,
-               const std::vector<Row>& dropped,
-               const std::vector<Row>& rows) {
+size_t DropAndWrite(pqxx::transaction_base& tx,
+                    const postgres::Table<Row>& table,
+                    const std::string& pool,
+                    const std::vector<Row>& dropped,
+                    const std::vector<Row>& rows) {
   table.Delete(tx, dropped, pool);
   table.Write(tx, rows, pool);
   return dropped.size() + rows.size();
@@ -86,7 +86,7 @@ size_t Replace(pqxx::transaction_base& tx,
 size_t WriteNodes(pqxx::transaction_base& tx, const std::string& pool, const Changes& changes) {
   std::vector<NodeRow> dropped;
   for (const std::string& name : changes.nodes_dropped) dropped.emplace_back().name = name;
-  return Replace(tx, Nodes(), pool, dropped, changes.nodes);
+  return DropAndWrite(tx, Nodes(), pool, dropped, changes.nodes);
 }
 
 size_t WriteSpecs(pqxx::transaction_base& tx, const std::string& pool, const Changes& changes) {
@@ -96,7 +96,7 @@ size_t WriteSpecs(pqxx::transaction_base& tx, const std::string& pool, const Cha
     spec.job_id = job_id;
     spec.part = part;
   }
-  return Replace(tx, Specs(), pool, dropped, changes.specs);
+  return DropAndWrite(tx, Specs(), pool, dropped, changes.specs);
 }
 
 size_t WriteReservations(pqxx::transaction_base& tx,
@@ -104,7 +104,7 @@ size_t WriteReservations(pqxx::transaction_base& tx,
                          const Changes& changes) {
   std::vector<ReservationRow> dropped;
   for (const AllocationKey& key : changes.reservations_dropped) dropped.emplace_back().key = key;
-  return Replace(tx, Reservations(), pool, dropped, changes.reservations);
+  return DropAndWrite(tx, Reservations(), pool, dropped, changes.reservations);
 }
 
 size_t WriteAnswers(pqxx::transaction_base& tx, const std::string& pool, const Changes& changes) {
