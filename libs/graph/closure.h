@@ -12,8 +12,8 @@ struct Closure {
   Constraint nodes;
   int64_t from_s = 0;
   int64_t to_s = 0;
-  // As rules before 15 have it (libs/model/rules.h): a node counts as taken once for each closure of
-  // it, so that a job that asks for whole nodes can be refused although there are enough.
+  // As rules before 15 have it (libs/model/rules.h): a node counts as taken once for each closure
+  // of it, so that a job that asks for whole nodes can be refused although there are enough.
   bool counts_as_taken = false;
 
   // Some of [at_s, end_s) is in it.

@@ -291,17 +291,18 @@ std::string NameOf(std::string_view space, std::string_view name) {
 }  // namespace
 
 absl::StatusOr<std::string> Client::DoGet(const Resource& resource,
-                                        std::string_view space,
-                                        std::string_view name,
-                                        std::optional<Millis> timeout) {
+                                          std::string_view space,
+                                          std::string_view name,
+                                          std::optional<Millis> timeout) {
   return impl_->Call(
       "get", resource.plural, NameOf(space, name), {.target = resource.Path(space, name)}, timeout);
 }
 
-absl::StatusOr<std::string> Client::DoList(const Resource& resource,
-                                         const Selector& selector,
-                                         const std::function<absl::Status(std::string_view)>& item,
-                                         int page) {
+absl::StatusOr<std::string> Client::DoList(
+    const Resource& resource,
+    const Selector& selector,
+    const std::function<absl::Status(std::string_view)>& item,
+    int page) {
   internal::ListReader reader;
   std::string token;
   while (true) {
@@ -317,9 +318,9 @@ absl::StatusOr<std::string> Client::DoList(const Resource& resource,
 }
 
 absl::StatusOr<std::string> Client::DoCreate(const Resource& resource,
-                                           std::string_view space,
-                                           std::string_view body,
-                                           std::optional<Millis> timeout) {
+                                             std::string_view space,
+                                             std::string_view body,
+                                             std::optional<Millis> timeout) {
   return impl_->Call("create",
                      resource.plural,
                      space,
@@ -331,11 +332,11 @@ absl::StatusOr<std::string> Client::DoCreate(const Resource& resource,
 }
 
 absl::StatusOr<std::string> Client::DoPatch(const Resource& resource,
-                                          std::string_view space,
-                                          std::string_view name,
-                                          PatchType type,
-                                          std::string_view body,
-                                          std::string_view subresource) {
+                                            std::string_view space,
+                                            std::string_view name,
+                                            PatchType type,
+                                            std::string_view body,
+                                            std::string_view subresource) {
   return impl_->Call("patch",
                      resource.plural,
                      NameOf(space, name),
@@ -346,9 +347,9 @@ absl::StatusOr<std::string> Client::DoPatch(const Resource& resource,
 }
 
 absl::Status Client::DoDelete(const Resource& resource,
-                            std::string_view space,
-                            std::string_view name,
-                            const DeleteOptions& options) {
+                              std::string_view space,
+                              std::string_view name,
+                              const DeleteOptions& options) {
   return impl_
       ->Call("delete",
              resource.plural,

@@ -93,9 +93,9 @@ class SimClient final : public kubernetes::Cluster {
 
  private:
   absl::StatusOr<std::string> DoGet(const Resource& resource,
-                                  std::string_view space,
-                                  std::string_view name,
-                                  std::optional<Millis> /*timeout*/) override {
+                                    std::string_view space,
+                                    std::string_view name,
+                                    std::optional<Millis> /*timeout*/) override {
     RETURN_IF_ERROR(Ask());
     absl::StatusOr<std::string> object =
         cluster_.Get(resource, std::string(space), std::string(name));
@@ -104,9 +104,9 @@ class SimClient final : public kubernetes::Cluster {
   }
 
   absl::StatusOr<std::string> DoList(const Resource& resource,
-                                   const Selector& selector,
-                                   const std::function<absl::Status(std::string_view)>& item,
-                                   int /*page*/) override {
+                                     const Selector& selector,
+                                     const std::function<absl::Status(std::string_view)>& item,
+                                     int /*page*/) override {
     RETURN_IF_ERROR(Ask());
     const std::string version = std::to_string(cluster_.version());
     const std::vector<SimCluster::Stored> all = cluster_.All(resource);
@@ -120,19 +120,19 @@ class SimClient final : public kubernetes::Cluster {
 
   // Events for people: nothing comes of them.
   absl::StatusOr<std::string> DoCreate(const Resource& /*resource*/,
-                                     std::string_view /*space*/,
-                                     std::string_view body,
-                                     std::optional<Millis> /*timeout*/) override {
+                                       std::string_view /*space*/,
+                                       std::string_view body,
+                                       std::optional<Millis> /*timeout*/) override {
     RETURN_IF_ERROR(Ask());
     return std::string(body);
   }
 
   absl::StatusOr<std::string> DoPatch(const Resource& resource,
-                                    std::string_view space,
-                                    std::string_view name,
-                                    kubernetes::PatchType /*type*/,
-                                    std::string_view body,
-                                    std::string_view /*subresource*/) override {
+                                      std::string_view space,
+                                      std::string_view name,
+                                      kubernetes::PatchType /*type*/,
+                                      std::string_view body,
+                                      std::string_view /*subresource*/) override {
     return Change(
         [&cluster = cluster_,
          resource,
@@ -142,9 +142,9 @@ class SimClient final : public kubernetes::Cluster {
   }
 
   absl::Status DoDelete(const Resource& resource,
-                      std::string_view space,
-                      std::string_view name,
-                      const kubernetes::DeleteOptions& options) override {
+                        std::string_view space,
+                        std::string_view name,
+                        const kubernetes::DeleteOptions& options) override {
     return Change([&cluster = cluster_,
                    resource,
                    space = std::string(space),
