@@ -160,6 +160,14 @@ void Quarantine::Erase(const Key& key) {
   erased_.insert(key);
 }
 
+void Quarantine::ForgetSuspects() {
+  std::vector<Key> suspects;
+  for (const auto& [key, entry] : rows_) {
+    if (!entry.row.held) suspects.push_back(key);
+  }
+  for (const Key& key : suspects) Erase(key);
+}
+
 void Quarantine::Retried(const std::vector<Key>& keys) {
   for (const Key& key : keys) {
     rows_.erase(key);

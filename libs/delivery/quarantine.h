@@ -5,6 +5,7 @@
 //   it threw, or what came of it can never be written ────────► held
 //   its text could not be read, when it was seen ─────────────► held
 //   it was under way when the process ended ──► suspected ──again──► held
+//                                                   └──it never comes again──► nothing is kept
 //
 // What is held is left out until it has another version, or an operator retries it. One that fails
 // in each of its versions is looked at less and less often: 2 s, 4 s … an hour after it failed
@@ -98,6 +99,8 @@ class Quarantine {
   void Condemn(const std::string& reason);
   // The batch failed, and will be handled again.
   void Rollback() { admitted_.clear(); }
+  // All that there are have been handled since Restore(): what is still suspected is gone.
+  void ForgetSuspects();
   // An operator has retried them.
   void Retried(const std::vector<Key>& keys);
 

@@ -168,6 +168,15 @@ TEST_F(QuarantineTest, WhatIsOnlySuspectedIsTried) {
   EXPECT_THAT(Save().deletes, SizeIs(1));
 }
 
+// As one that was deleted while no process ran. Found by tools/chaos.
+TEST_F(QuarantineTest, ASuspectThatNeverComesAgainIsForgotten) {
+  quarantine_.Restore({{.object = PodOf("a"), .reason = "ended", .ends = 1},
+                       {.object = PodOf("b"), .reason = "ended", .ends = 2, .held = true}});
+  quarantine_.ForgetSuspects();
+  EXPECT_THAT(Save().deletes, ElementsAre(Quarantine::KeyOf(PodOf("a"))));
+  EXPECT_FALSE(Admits(PodOf("b")));
+}
+
 TEST_F(QuarantineTest, WhatEndedTheProcessIsToldByTheNext) {
   quarantine_.Restore({{.object = PodOf("a"), .reason = "ended", .ends = 2, .held = true}});
   EXPECT_FALSE(Admits(PodOf("a")));

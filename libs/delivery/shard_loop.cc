@@ -256,6 +256,7 @@ absl::Status ShardLoop::Impl::EndCare() {
     return absl::OkStatus();
   }));
   if (quarantine_.marks()) LogInfo("objects go together again", {{"shard", stream_}});
+  if (!handler_.HasWork()) quarantine_.ForgetSuspects();
   BeCareful(/*ends=*/0);
   return absl::OkStatus();
 }

@@ -46,6 +46,15 @@ absl::StatusOr<int> Checks::EndedOf(const std::vector<Made>& jobs) {
   return std::stoi(ended);
 }
 
+std::set<std::string> Checks::Unknown(const std::vector<Made>& jobs) {
+  std::set<std::string> unknown;
+  for (const Made& job : jobs) unknown.insert(job.name);
+  const auto rows = system_->Query("SELECT DISTINCT j.name FROM queue.jobs j WHERE " + OneOf(jobs));
+  if (!rows.ok()) return {};
+  for (const auto& row : *rows) unknown.erase(row[0]);
+  return unknown;
+}
+
 std::string Checks::Unended(const std::vector<Made>& jobs) {
   const auto rows = system_->Query(
       "SELECT j.name, j.state, j.reason, j.message FROM queue.jobs j WHERE j.live AND " +
@@ -59,6 +68,7 @@ std::string Checks::Unended(const std::vector<Made>& jobs) {
   for (size_t i = 0; i < std::min(rows->size(), kMostShown); ++i) {
     text += "; " + absl::StrJoin((*rows)[i], " ");
   }
+  for (const std::string& name : Unknown(jobs)) text += fmt::format("; the queue knows no {}", name);
   return text;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ class Checks {
 
  private:
   absl::StatusOr<int> EndedOf(const std::vector<Made>& jobs);
+  std::set<std::string> Unknown(const std::vector<Made>& jobs);
   std::string Unended(const std::vector<Made>& jobs);
 
   testing::MiniSystem* const system_;
