@@ -110,8 +110,14 @@ bool Has(const json& object, const GroupObjects::Value& value) {
       return Least(*item, {value.at}).value_or(0) > Least(*item, {value.over}).value_or(0);
     }
     const json* found = At(*item, value.at);
-    if (found == nullptr || found->is_null() || found->empty()) return false;
-    return value.is.empty() || (found->is_string() && found->get<std::string>() == value.is);
+    const bool any = found != nullptr && !found->is_null() && !found->empty();
+    if (!value.differs.empty()) {
+      const json* other = At(*item, value.differs);
+      const bool has_other = other != nullptr && !other->is_null() && !other->empty();
+      return any != has_other || (any && *found != *other);
+    }
+    if (!any || value.is.empty()) return any;
+    return (found->is_string() ? found->get<std::string>() : found->dump()) == value.is;
   });
 }
 
@@ -143,6 +149,7 @@ class GroupTable::Reader {
                "size",
                "object",
                "pods",
+               "places",
                "unless",
                "else",
                "of"});
@@ -185,18 +192,25 @@ class GroupTable::Reader {
     objects.version = object["version"].as<std::string>();
     objects.plural = object["resource"].as<std::string>();
     for (const YAML::Node& term : row["pods"]) objects.pods.push_back(ReadPods(term));
-    if (objects.pods.empty()) throw std::invalid_argument("pods: wanted with object");
+    if (row["places"]) {
+      objects.has_places = row["places"].as<std::string>() == "spark";
+      if (!objects.has_places) throw std::invalid_argument("places: allowed is spark");
+    }
+    if (objects.pods.empty() != objects.has_places) {
+      throw std::invalid_argument("pods: wanted with object, or places instead");
+    }
     const auto otherwise = row["else"].as<std::string>("");
     if (!otherwise.empty() && otherwise != "each") {
       throw std::invalid_argument(fmt::format("else: '{}': allowed is each", otherwise));
     }
     objects.or_each = otherwise == "each";
     for (const YAML::Node& value : row["unless"]) {
-      CheckKeys(value, {"each", "at", "is", "over"});
+      CheckKeys(value, {"each", "at", "is", "over", "differs"});
       objects.unless.push_back({PathIn(value["each"]),
                                 PathIn(value["at"]),
                                 value["is"].as<std::string>(""),
-                                PathIn(value["over"])});
+                                PathIn(value["over"]),
+                                PathIn(value["differs"])});
       if (objects.unless.back().at.empty()) throw std::invalid_argument("unless: wanted at");
     }
     return objects;
@@ -269,6 +283,14 @@ absl::StatusOr<uint32_t> GroupObjects::SizeIn(std::string_view object) const {
   if (size <= kMaxGroupPods) return static_cast<uint32_t>(size);
   if (or_each) return 0;
   return InvalidArgument("it asks for more than the {} pods that a gang may have", kMaxGroupPods);
+}
+
+std::optional<Places> GroupObjects::PlacesIn(std::string_view object) const {
+  const json parsed = json::parse(object, nullptr, false);
+  if (parsed.is_discarded()) return std::nullopt;
+  const auto has = [&parsed](const Value& value) { return Has(parsed, value); };
+  if (std::any_of(unless.begin(), unless.end(), has)) return std::nullopt;
+  return SparkExecutors(parsed);
 }
 
 const GroupTable& GroupTable::Known() {

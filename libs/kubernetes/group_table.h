@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/places.h"
 #include "libs/kubernetes/resource.h"
 #include "libs/kubernetes/views.h"
 
@@ -42,6 +43,8 @@ class GroupObjects {
   // (`or_each`) are too many for one. InvalidArgument: it asks for too many, or says something else
   // than a number.
   absl::StatusOr<uint32_t> SizeIn(std::string_view object) const;
+  // Where it says what places its pod has, and no size. Unset: none.
+  std::optional<Places> PlacesIn(std::string_view object) const;
 
   struct Pods {
     int64_t count = 1;
@@ -51,8 +54,9 @@ class GroupObjects {
   struct Value {
     std::string each;
     std::string at;
-    std::string is;    // empty: any
-    std::string over;  // a number, which that at `at` exceeds
+    std::string is;       // empty: any
+    std::string over;     // a number, which that at `at` exceeds
+    std::string differs;  // from which that at `at` differs
   };
 
   std::string group;
@@ -61,6 +65,7 @@ class GroupObjects {
   std::vector<Pods> pods;
   std::vector<Value> unless;
   bool or_each = false;
+  bool has_places = false;  // of its one pod, for those that this makes
 };
 
 struct AskedGroup {

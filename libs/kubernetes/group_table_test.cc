@@ -222,6 +222,10 @@ TEST(GroupTableTest, ABadRowIsNamed) {
               HasSubstr("allowed are 1 to 4000"));
   EXPECT_THAT(problem(fmt::format("[{{name: [a], {}, pods: [{{}}], else: all}}]", object)),
               HasSubstr("allowed is each"));
+  EXPECT_THAT(problem(fmt::format("[{{name: [a], {}, places: flink}}]", object)),
+              HasSubstr("allowed is spark"));
+  EXPECT_THAT(problem(fmt::format("[{{name: [a], {}, places: spark, pods: [{{}}]}}]", object)),
+              HasSubstr("or places instead"));
   EXPECT_THAT(problem("]"), HasSubstr("line 1"));
 }
 
@@ -247,6 +251,31 @@ TEST(GroupTableTest, AnAppWrapperHasThePodSetsOfAllItsComponents) {
       {"podSets": [{"replicas": 3, "path": "c"}]}]}})"),
             6u);
   EXPECT_EQ(*wrappers.SizeIn(R"({"spec": {"components": []}})"), 0u);
+}
+
+TEST(GroupTableTest, ASparkDriverHasPlacesForItsExecutors) {
+  const StringMap driver = {{"sparkoperator.k8s.io/app-name", "pi"}, {"spark-role", "driver"}};
+  EXPECT_EQ(Asked(driver), "pi by sparkapplications.sparkoperator.k8s.io pi");
+  EXPECT_EQ(Asked({{"sparkoperator.k8s.io/app-name", "pi"}, {"spark-role", "executor"}}), "none");
+  const auto asked = GroupTable::Known().Asked({driver, kNone});
+  ASSERT_TRUE(asked.ok() && asked->has_value());
+  const auto places = [&](const std::string& spec) {
+    const auto found = (*asked)->objects->PlacesIn(fmt::format(R"({{"spec": {{{}}}}})", spec));
+    return found ? Format(*found) : "none";
+  };
+  EXPECT_EQ(places(R"("executor": {"instances": 4})"), "4 cpu=1,memory=1408Mi");
+  EXPECT_EQ(places(R"("dynamicAllocation": {"enabled": false})"), "1 cpu=1,memory=1408Mi");
+  EXPECT_EQ(places(R"("dynamicAllocation": {"enabled": true})"), "none");
+  EXPECT_EQ(places(R"("sparkConf": {"spark.executor.memory": "8g"})"), "none");
+  EXPECT_EQ(places(R"("sparkConf": {"spark.eventLog.enabled": "true"})"), "1 cpu=1,memory=1408Mi");
+  EXPECT_EQ(places(R"("executor": {"gpu": {"name": "nvidia.com/gpu", "quantity": 1}})"), "none");
+  EXPECT_EQ(places(R"("executor": {"nodeSelector": {"a": "b"}})"), "none");
+  EXPECT_EQ(places(R"("driver": {"nodeSelector": {"a": "b"}})"), "none");
+  EXPECT_EQ(places(R"("driver": {"nodeSelector": {}})"), "1 cpu=1,memory=1408Mi");
+  EXPECT_EQ(places(R"("driver": {"nodeSelector": {"a": "b"}},
+                      "executor": {"nodeSelector": {"a": "b"}})"),
+            "1 cpu=1,memory=1408Mi");
+  EXPECT_FALSE((*asked)->objects->PlacesIn("]"));
 }
 
 // Who makes them is the owner's controller: no key says so.

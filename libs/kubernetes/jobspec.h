@@ -18,7 +18,7 @@
 
 namespace fluxqueue::kubernetes {
 
-// Pods of a group that ask for the same.
+// Pods of a group that ask for the same; of a pod that has places, itself, and those.
 struct PodSet {
   uint32_t slots = 0;
   Amounts requests;  // of one
@@ -29,11 +29,11 @@ struct PodSet {
 // What each pod of a job needs: one slot.
 struct PodDemand {
   Mode mode = Mode::kDirect;
-  Amounts requests;               // with "pods": 1; of a group none
+  Amounts requests;               // with "pods": 1; where there are sets none
   std::string constraint;         // JSON, constraints.h
   std::string preferences = {};   // the same; empty: none
   PodRules rules = {};            // between it and other pods
-  std::vector<PodSet> sets = {};  // of a group, in the order of its slots; of all else none
+  std::vector<PodSet> sets = {};  // where slots differ, in their order; else none
 
   friend bool operator==(const PodDemand&, const PodDemand&) = default;
 };
@@ -47,7 +47,7 @@ absl::StatusOr<PodDemand> DemandOfPod(const PodSpec& pod,
 // Canonical RFC 14 version 1 (libs/graph/jobspec.h): `slots` slots of the demand, resources sorted
 // by name, keys in a fixed order, so that equal demands have equal bytes. `duration` is given in
 // whole seconds, rounded up; 0: unlimited. `min_slots` 0: all slots or none; else from so many on.
-// Of a group: the slots of its sets, beside each other.
+// Where there are sets: their slots, beside each other.
 std::string MakeJobspec(const PodDemand& demand,
                         uint32_t slots,
                         Millis duration,

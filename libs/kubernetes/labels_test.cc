@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/kubernetes/places.h"
 
 namespace fluxqueue::kubernetes {
 namespace {
@@ -20,6 +21,8 @@ TEST(Keys, WhatWeRecordIsInTheTable) {
                                               kFencedAnnotation,
                                               kTraceparentAnnotation,
                                               kGroupAnnotation,
+                                              kPlacesAnnotation,
+                                              kPlaceOfAnnotation,
                                               kAdmittedToAnnotation));
 }
 

@@ -5,6 +5,7 @@
 #include "libs/base/text.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/names.h"
+#include "libs/kubernetes/places.h"
 
 namespace fluxqueue::kubernetes {
 namespace {
@@ -180,7 +181,10 @@ bool WaitsForItsJob(const Pod& pod) {
 }
 
 std::string JobIdOf(const Pod& pod) {
-  return WaitsForItsJob(pod) ? pod.meta.Controller()->uid : pod.meta.uid;
+  if (IsOfAJob(pod)) return WaitsForItsJob(pod) ? pod.meta.Controller()->uid : pod.meta.uid;
+  // hint: the webhook writes it, or takes it out, and fluxqueue-keys lets nobody change it.
+  const std::string& place_of = pod.meta.Annotation(kPlaceOfAnnotation);
+  return IsUid(place_of) ? place_of : pod.meta.uid;
 }
 
 }  // namespace fluxqueue::kubernetes

@@ -104,10 +104,10 @@ bool IsSuspendedByUs(const Job& job);
 bool IsOfAJob(const Pod& pod);
 // Nor is it of a group, by which it waits for others (group.h).
 bool WaitsForItsJob(const Pod& pod);
-// The job that such a pod belongs to: the uid of its Job. A pod of any other owner, or of none, is
-// a job of its own, by its own uid: its controller makes another in its place, which is another
-// job. What is held is of a Job only if the Job's controller made it: others are refused (the
-// webhook, and k8s/policy.yaml). Its namespace must be the job's, too.
+// The job that such a pod belongs to: the uid of its Job, or of the pod whose place it takes
+// (places.h). Any other is a job of its own: its controller makes another in its place, which is
+// another job. What is held is of a Job only if the Job's controller made it: others are refused
+// (the webhook, and k8s/policy.yaml). Its namespace must be the job's, too.
 std::string JobIdOf(const Pod& pod);
 
 }  // namespace fluxqueue::kubernetes

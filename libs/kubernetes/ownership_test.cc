@@ -8,6 +8,21 @@ namespace {
 const Namespace kManagedSpace{"lab", {{"fluxqueue.io/managed", "true"}}};
 const Namespace kPlainSpace{"web", {}};
 
+TEST(Ownership, TheJobThatAPodIsOf) {
+  Pod pod;
+  pod.meta.uid = "p";
+  EXPECT_EQ(JobIdOf(pod), "p");
+  pod.meta.annotations = {{"fluxqueue.io/place-of", "no uid"}};
+  EXPECT_EQ(JobIdOf(pod), "p");
+  pod.meta.annotations = {{"fluxqueue.io/place-of", "driver"}};
+  EXPECT_EQ(JobIdOf(pod), "driver");
+  // A user may have written it into the template of a Job that is suspended.
+  pod.meta.owners = {{"batch/v1", "Job", "j", "job", true}};
+  EXPECT_EQ(JobIdOf(pod), "job");
+  pod.meta.annotations["fluxqueue.io/group"] = "g/2";
+  EXPECT_EQ(JobIdOf(pod), "p");
+}
+
 TEST(Ownership, OfPods) {
   Pod plain;
   Pod queued;

@@ -12,6 +12,7 @@
 #include "libs/kubernetes/jobspec.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/ownership.h"
+#include "libs/kubernetes/places.h"
 #include "libs/model/host_ports.h"
 #include "libs/model/workload.h"
 
@@ -356,8 +357,15 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Pod& pod, uint32_t revision, Pod
   RETURN_IF_ERROR(CheckIsAJobs(pod, keys));
   // hint: as above.
   ASSIGN_OR_RETURN(PodDemand slot, DemandOfPod(pod.spec, pod.meta.namespace_name, pod.meta.labels));
+  Slots slots;
+  // hint: the webhook writes it, and the policies keep it.
+  if (const auto places = ParsePlaces(pod.meta.Annotation(kPlacesAnnotation))) {
+    slot.sets = {{1, std::exchange(slot.requests, {})}, {places->count, places->requests}};
+    slots.most += places->count;
+    RETURN_IF_ERROR(CheckRules(keys, slot, slots));
+  }
   const auto deadline = Deadline(OwnDeadline(pod.meta, pod.spec.active_deadline_s), 0);
-  JobSubmitted submitted = Assemble(keys, pod.spec, slot, deadline, Slots());
+  JobSubmitted submitted = Assemble(keys, pod.spec, slot, deadline, slots);
   SetIdentity(pod.meta, keys, WorkloadOf(pod), revision, &submitted);
   if (demand != nullptr) *demand = std::move(slot);
   return submitted;

@@ -28,7 +28,8 @@ absl::StatusOr<events::v1::JobSubmitted> SubmissionOf(const Job& job,
                                                       const TemplateContext& context,
                                                       uint32_t revision = 1,
                                                       PodDemand* demand = nullptr);
-// A pod comes completed from the API server, to its webhooks too: nothing is filled in.
+// A pod comes completed from the API server, to its webhooks too: nothing is filled in. One that
+// has places (places.h) asks for a slot of its own, and one for each of them.
 absl::StatusOr<events::v1::JobSubmitted> SubmissionOf(const Pod& pod,
                                                       uint32_t revision = 1,
                                                       PodDemand* demand = nullptr);

@@ -164,11 +164,13 @@ Check WholeParts(const Snapshot& snapshot) {
     if (asks && (varies ? held > spec->second->slots : held != spec->second->slots)) {
       find(fmt::format("it asks for {} slots and holds {}", spec->second->slots, held));
     }
-    // JobBound is said of the slots that a job began with, and of a group without those whose pods
-    // had gone before.
+    // JobBound is said of the slots that a job began with; of a group without those whose pods had
+    // gone before, and of a pod without its places, for pods that it makes later.
     const bool group = job != snapshot.jobs.end() && model::IsGroup(job->second.kind);
+    const bool pod = job != snapshot.jobs.end() && job->second.kind == "Pod";
+    const bool all = pod ? bound[key] > 0 : bound[key] == slots;
     if (job != snapshot.jobs.end() && !varies && !group && job->second.state == "Bound" &&
-        job->second.attempt == key.attempt && bound[key] != slots) {
+        job->second.attempt == key.attempt && !all) {
       find(fmt::format(
           "the job is Bound, and {} of its {} slots have had their pod", bound[key], slots));
     }

@@ -197,6 +197,35 @@ TEST(InvariantsTest, AJobThatLostASlotMayHaveAnother) {
   EXPECT_THAT(Broken(CheckInvariants(snapshot)), Contains(2));
 }
 
+TEST(InvariantsTest, PlacesOfAPodMayHaveNoPods) {
+  Snapshot snapshot = Healthy();
+  std::erase_if(snapshot.slots,
+                [](const SlotRow& slot) { return slot.key.job_id == "gang" && slot.slot == 1; });
+  std::erase_if(snapshot.cluster->pods,
+                [](const PodView& pod) { return pod.name == "team/gang-1"; });
+  EXPECT_THAT(Broken(CheckInvariants(snapshot)), Contains(2));
+  snapshot.jobs.at("gang").kind = "Pod";
+  EXPECT_TRUE(AllOk(CheckInvariants(snapshot)));
+  for (SlotRow& slot : snapshot.slots) slot.bound_once = slot.key.job_id != "gang";
+  EXPECT_THAT(Broken(CheckInvariants(snapshot)), Contains(2)) << "not its own slot";
+}
+
+TEST(InvariantsTest, AJobWithPlacesIsNotOverBeforeThePodsThatTookThem) {
+  Snapshot snapshot = Healthy();
+  snapshot.jobs.at("gang").kind = "Pod";
+  for (const bool gone : {false, true}) {
+    if (gone) {
+      snapshot.cluster->objects.erase("gang");
+    } else {
+      snapshot.cluster->objects["gang"].ended = true;
+    }
+    EXPECT_TRUE(AllOk(CheckInvariants(snapshot)));
+    Snapshot over = snapshot;
+    for (PodView& pod : over.cluster->pods) pod.ended = pod.ended || pod.job_id == "gang";
+    EXPECT_THAT(Broken(CheckInvariants(over)), Contains(6));
+  }
+}
+
 struct Case {
   const char* name;
   std::function<void(Snapshot&)> breaks;

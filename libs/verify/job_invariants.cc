@@ -1,4 +1,6 @@
 // 6, 7: every job is somewhere, and its life is told without a gap.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "libs/model/job_state.h"
@@ -7,6 +9,12 @@
 
 namespace fluxqueue::verify::internal {
 namespace {
+
+bool HasLivePods(const Cluster& cluster, const std::string& job_id) {
+  return std::ranges::any_of(cluster.pods, [&job_id](const PodView& pod) {
+    return pod.job_id == job_id && !pod.node.empty() && !pod.ended;
+  });
+}
 
 void CheckState(const Snapshot& snapshot, const JobRow& job, Check* check) {
   const std::string name = JobName(snapshot, job.id);
@@ -37,13 +45,16 @@ void CheckState(const Snapshot& snapshot, const JobRow& job, Check* check) {
   // A claim and a group are no objects there; cleanup sees the pods of a group.
   if (model::IsClaim(job.kind) || model::IsGroup(job.kind)) return;
   const auto object = snapshot.cluster->objects.find(job.id);
+  if (object != snapshot.cluster->objects.end() && !object->second.ended) return;
+  // A pod that had places has not ended before the pods that took them have.
+  if (job.kind == "Pod" && HasLivePods(*snapshot.cluster, job.id)) return;
   // The version is part of the key: what moves is on its way.
   if (object == snapshot.cluster->objects.end()) {
     check->findings.push_back(
         {fmt::format("gone {} {}", job.id, job.version),
          fmt::format(
              "{} is {}, and its {} is not in the cluster (any more)", name, job.state, job.kind)});
-  } else if (object->second.ended) {
+  } else {
     check->findings.push_back(
         {fmt::format("over {} {}", job.id, job.version),
          fmt::format("{} is {}, and its {} has ended", name, job.state, job.kind)});

@@ -348,5 +348,23 @@ spec:
   ASSERT_TRUE(system_->StartService("admission").ok());
 }
 
+// In a namespace that is not managed, where a pod is made while the webhook is away.
+TEST_F(StampsTest, WhosePlaceAPodTakesIsNotHisToSay) {
+  ASSERT_TRUE(system_->KillService("admission").ok());
+  IsRefused(R"(apiVersion: v1
+kind: Pod
+metadata:
+  name: executor
+  namespace: evil
+  labels: {fluxqueue.io/held: direct, fluxqueue.io/queue: default}
+  annotations: {fluxqueue.io/user: mallory, fluxqueue.io/place-of: of-another}
+spec:
+  schedulerName: fluxqueue
+  containers: [{name: main, image: busybox}]
+)",
+            "own record of pods that it has taken in");
+  ASSERT_TRUE(system_->StartService("admission").ok());
+}
+
 }  // namespace
 }  // namespace fluxqueue::e2e

@@ -259,16 +259,22 @@ spec:
        R"([{"op": "remove", "path": "/spec/template/metadata/labels/fluxqueue.io~1held"}])"});
   EXPECT_FALSE(shed.ok());
   EXPECT_THAT(Message(shed.status()), HasSubstr("the label fluxqueue.io/held is Fluxqueue's"));
-  // Nor may its pods be made to say that they are of a gang.
-  const auto joined = AsMallory(
-      {"patch",
-       "job",
-       "sheds",
-       "-n",
-       "lab",
-       "-p",
-       R"({"spec": {"template": {"metadata": {"annotations": {"fluxqueue.io/group": "a/2"}}}}})"});
-  EXPECT_THAT(Message(joined.status()), HasSubstr("fluxqueue.io/group are Fluxqueue's own record"));
+  // Nor may its pods be made to say that they are of a gang, or have or take another pod's place.
+  for (const char* record : {R"("fluxqueue.io/group": "a/2")",
+                             R"("fluxqueue.io/places": "2 cpu=1")",
+                             R"("fluxqueue.io/place-of": "a")"}) {
+    const auto joined = AsMallory(
+        {"patch",
+         "job",
+         "sheds",
+         "-n",
+         "lab",
+         "-p",
+         fmt::format(R"({{"spec": {{"template": {{"metadata": {{"annotations": {{{}}}}}}}}}}})",
+                     record)});
+    EXPECT_THAT(Message(joined.status()), HasSubstr("are Fluxqueue's own record of the object"))
+        << record;
+  }
   // What is his he may change.
   const auto changed = AsMallory(
       {"annotate", "--overwrite", "job", "sheds", "-n", "lab", "fluxqueue.io/hold=false"});
@@ -323,6 +329,7 @@ TEST_F(TenantTest, WhatWeWriteIsNotHis) {
   for (const auto& [change, says] : {
            std::pair(Words{"annotate", "pod", "mine", "fluxqueue.io/allocation-"}, record),
            std::pair(Words{"annotate", "pod", "mine", "fluxqueue.io/job-id=other"}, record),
+           std::pair(Words{"annotate", "pod", "mine", "fluxqueue.io/place-of=other"}, record),
            std::pair(Words{"annotate", "pod", "mine", "fluxqueue.io/user=alice"},
                      std::string("says who made the object")),
            std::pair(Words{"label", "pod", "mine", "fluxqueue.io/held-"},

@@ -74,6 +74,7 @@ const std::map<std::string, std::vector<std::string>> kRights = {
       "get scheduling.k8s.io/podgroups",
       "get scheduling.volcano.sh/podgroups",
       "get scheduling.x-k8s.io/podgroups",
+      "get sparkoperator.k8s.io/sparkapplications",
       "get,list,watch scheduling.k8s.io/priorityclasses",
       "get workload.codeflare.dev/appwrappers",
       "get,list,watch fluxqueue.io/fluxqueues",

@@ -1,8 +1,11 @@
 // Pods that are one gang, on a whole system.
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 
+#include "libs/testing/shell.h"
 #include "tests/e2e/workloads_fixture.h"
 
 namespace fluxqueue::e2e {
@@ -281,6 +284,152 @@ status:
   // Volcano is not installed here.
   Apply(PodOf("volcanic", "{scheduling.k8s.io/group-name: v}"));
   ExpectState("volcanic", "Succeeded");
+}
+
+// As Spark's operator makes the driver, and the driver the executors.
+std::string SparkPod(const std::string& name, const std::string& cpu, const std::string& driver) {
+  const std::string owners = driver.empty()
+                                 ? "[]"
+                                 : fmt::format(
+                                       "[{{apiVersion: v1, kind: Pod, name: pi-driver, uid: {}, "
+                                       "controller: true}}]",
+                                       driver);
+  return fmt::format(R"(apiVersion: v1
+kind: Pod
+metadata:
+  name: {}
+  namespace: e2e
+  labels: {{sparkoperator.k8s.io/app-name: pi, spark-role: {}}}
+  ownerReferences: {}
+spec:
+  serviceAccountName: spark
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 0
+  containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: "{}", memory: 896Mi}}}}}}]
+---
+)",
+                     name,
+                     driver.empty() ? "driver" : "executor",
+                     owners,
+                     cpu);
+}
+
+// A kubeconfig with the token that Kubernetes mounts into this pod of the account "spark".
+std::string KubeconfigOf(testing::MiniSystem& system, const std::string& pod) {
+  const auto config = system.Kubectl({"config", "view", "--raw", "--flatten"});
+  EXPECT_TRUE(config.ok()) << Message(config.status());
+  const auto token = system.Kubectl({"create",
+                                     "token",
+                                     "spark",
+                                     "-n",
+                                     "e2e",
+                                     "--bound-object-kind=Pod",
+                                     "--bound-object-name=" + pod});
+  EXPECT_TRUE(token.ok()) << Message(token.status());
+  std::string path = system.folder() + "/spark.kubeconfig";
+  std::ofstream(path) << config.value_or("");
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"config", "set-credentials", "spark", "--token=" + token.value_or("")},
+           {"config", "set-context", "--current", "--user=spark"}}) {
+    const auto set = testing::Run(testing::KubectlCommand(path, words));
+    EXPECT_TRUE(set.ok()) << Message(set.status());
+  }
+  return path;
+}
+
+// Four nodes of 8 cpus: an executor of 7 leaves no room for the driver.
+TEST_F(WorkloadsTest, ASparkDriverStartsWithRoomForItsExecutors) {
+  DefineKind("SparkApplication", "sparkapplications", "sparkoperator.k8s.io", "v1beta2");
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"serviceaccount", "spark"},
+           {"role", "spark", "--verb=create", "--resource=pods"},
+           {"rolebinding", "spark", "--role=spark", "--serviceaccount=e2e:spark"}}) {
+    std::vector<std::string> create = {"create", "-n", "e2e"};
+    create.insert(create.end(), words.begin(), words.end());
+    const auto made = system_->Kubectl(create);
+    ASSERT_TRUE(made.ok()) << Message(made.status());
+  }
+  Apply(JobYaml("spark-blocks",
+                {.parallelism = 3, .completions = 3, .cpu = "8", .run_seconds = "600"}));
+  ExpectState("spark-blocks", "Running");
+  Apply(R"(apiVersion: sparkoperator.k8s.io/v1beta2
+kind: SparkApplication
+metadata: {name: pi, namespace: e2e}
+spec:
+  type: Scala
+  driver: {cores: 2, memory: 512m, serviceAccount: spark}
+  executor: {instances: 2, cores: 7, memory: 512m}
+)");
+  Apply(SparkPod("pi-driver", "2", ""));
+  ExpectState("pi-driver", "Pending");
+  EXPECT_EQ(Field("pi-driver", "kind"), "Pod");
+  EXPECT_EQ(Field("pi-driver", "slots"), "3");
+  Apply(JobYaml("beside-spark"));
+  ExpectState("beside-spark", "Succeeded");
+  EXPECT_EQ(Field("pi-driver", "state"), "Pending") << "alone it would fit";
+  ASSERT_TRUE(system_->Kubectl({"delete", "job", "spark-blocks", "-n", "e2e"}).ok());
+  ExpectState("pi-driver", "Running", std::chrono::seconds(60));
+
+  Apply(JobYaml("greedy", {.parallelism = 3, .completions = 3, .cpu = "7", .run_seconds = "1"}));
+  ExpectState("greedy", "Pending");
+  const auto driver =
+      system_->Kubectl({"get", "pod", "pi-driver", "-n", "e2e", "-o", "jsonpath={.metadata.uid}"});
+  ASSERT_TRUE(driver.ok()) << Message(driver.status());
+  const std::string of_driver = KubeconfigOf(*system_, "pi-driver");
+  const auto execute = [&](const std::string& name) {
+    const std::string file = system_->folder() + "/executor.yaml";
+    std::ofstream(file) << SparkPod(name, "7", *driver);
+    const auto made = testing::Run(testing::KubectlCommand(of_driver, {"create", "-f", file}));
+    ASSERT_TRUE(made.ok()) << Message(made.status());
+  };
+  const auto expect_slot = [&](const std::string& pod, const std::string& slot) {
+    ExpectShown({"get",
+                 "pod",
+                 pod,
+                 "-n",
+                 "e2e",
+                 "-o",
+                 "jsonpath={.status.phase} {.metadata.annotations.fluxqueue\\.io/allocation}"},
+                "Running " + slot);
+  };
+  // Another of the same account is no executor of it.
+  const auto stolen =
+      system_->Kubectl({"create", "-f", "-", "--as=system:serviceaccount:e2e:spark"},
+                       SparkPod("pi-thief", "7", *driver));
+  ASSERT_TRUE(stolen.ok()) << Message(stolen.status());
+  execute("pi-exec-1");
+  execute("pi-exec-2");
+  expect_slot("pi-driver", "1.0.0/3");
+  expect_slot("pi-exec-1", "1.0.1/3");
+  expect_slot("pi-exec-2", "1.0.2/3");
+  // One that has gone is replaced.
+  ASSERT_TRUE(system_->Kubectl({"delete", "pod", "pi-exec-1", "-n", "e2e"}).ok());
+  execute("pi-exec-3");
+  expect_slot("pi-exec-3", "1.0.1/3");
+  EXPECT_EQ(Field("greedy", "state"), "Pending");
+  EXPECT_EQ(Count("queue.jobs WHERE name LIKE 'pi-%'"), 2) << "the driver, and the thief";
+  ASSERT_TRUE(system_->Kubectl({"delete", "pod", "pi-thief", "-n", "e2e"}).ok());
+  EXPECT_EQ(Field("pi-driver", "state"), "Running");
+  ExpectPromisesKept();
+
+  ASSERT_TRUE(
+      system_
+          ->Kubectl({"annotate", "pod", "pi-driver", "-n", "e2e", "fluxqueue.io/run-seconds=0.1"})
+          .ok());
+  ExpectShown({"get", "pod", "pi-driver", "-n", "e2e", "-o", "jsonpath={.status.phase}"},
+              "Succeeded");
+  EXPECT_EQ(Field("pi-driver", "state"), "Running") << "its executors are still there";
+  ASSERT_TRUE(system_->Kubectl({"delete", "pods", "-n", "e2e", "-l", "spark-role=executor"}).ok());
+  ExpectState("pi-driver", "Succeeded");
+  ExpectState("greedy", "Succeeded", std::chrono::seconds(60));
+
+  ASSERT_TRUE(system_->Kubectl({"delete", "sparkapplication", "pi", "-n", "e2e"}).ok());
+  ASSERT_TRUE(system_->Kubectl({"delete", "pod", "pi-driver", "-n", "e2e"}).ok());
+  std::string other = SparkPod("pi-alone", "1", "");
+  Apply(
+      other.insert(other.find("labels:"), "annotations: {fluxqueue.io/run-seconds: \"0.1\"}\n  "));
+  ExpectState("pi-alone", "Succeeded");
+  EXPECT_EQ(Field("pi-alone", "slots"), "1") << "no application says what it makes";
 }
 
 // Of Kubernetes 1.37 and later (tools/test --kubernetes).

@@ -166,7 +166,7 @@ std::string ReleasePlan::WhyKept(const kubernetes::Pod& pod) const {
   if (std::string why = WhyKeptBy(pod.meta); !why.empty()) return why;
   // hint: asked of its FluxJob; who forges it keeps his own pod held.
   const auto group = kubernetes::ParseGroup(pod.meta.Annotation(kubernetes::kGroupAnnotation));
-  if (!group.has_value()) return WhyKept(pod.meta.uid);
+  if (!group.has_value()) return WhyKept(kubernetes::JobIdOf(pod));
   const auto known = groups_kept_.find({pod.meta.namespace_name, group->name});
   // One that was never whole has no FluxJob.
   return known == groups_kept_.end() ? WhyKept(pod.meta.uid) : known->second;

@@ -33,6 +33,17 @@ void ReadResource(ondemand::value value, Review* review) {
   }
 }
 
+// Of the API server's own, for the token that it has given a pod.
+constexpr std::string_view kPodOfToken = "authentication.kubernetes.io/pod-uid";
+
+void ReadExtra(ondemand::value value, Review* review) {
+  if (value.is_null()) return;
+  for (auto field : value.get_object()) {
+    if (std::string_view(field.unescaped_key()) != kPodOfToken) continue;
+    for (auto uid : field.value().get_array()) review->user_pod = Text(uid.value());
+  }
+}
+
 void ReadUser(ondemand::value value, Review* review) {
   for (auto field : value.get_object()) {
     const std::string_view key = field.unescaped_key();
@@ -44,6 +55,8 @@ void ReadUser(ondemand::value value, Review* review) {
       for (auto group : groups.get_array()) {
         review->groups.push_back(Text(group.value()));
       }
+    } else if (key == "extra") {
+      ReadExtra(field.value(), review);
     }
   }
 }

@@ -51,6 +51,17 @@ TEST(ReviewCodecTest, ReadsTheGroupsOfWhoAsks) {
   EXPECT_THAT(ParseReview(text.dump())->groups, IsEmpty());
 }
 
+TEST(ReviewCodecTest, ReadsWhosePodsTokenItIs) {
+  json text = json::parse(kReview);
+  EXPECT_EQ(ParseReview(text.dump())->user_pod, "");
+  json& extra = text["request"]["userInfo"]["extra"];
+  extra = {{"authentication.kubernetes.io/node-uid", {"n"}},
+           {"authentication.kubernetes.io/pod-uid", {"p"}}};
+  EXPECT_EQ(ParseReview(text.dump())->user_pod, "p");
+  extra = nullptr;
+  EXPECT_EQ(ParseReview(text.dump())->user_pod, "");
+}
+
 TEST(ReviewCodecTest, NamesWhatIsNotAReview) {
   json deployment = json::parse(kReview);
   deployment["kind"] = "Deployment";

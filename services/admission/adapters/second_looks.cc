@@ -18,7 +18,8 @@ constexpr int kMostLooks = 3;
 
 bool IsUnwatched(const Verdict& verdict) {
   return verdict.absent.has_value() && (verdict.absent->kind == Absent::Kind::kScaled ||
-                                        verdict.absent->kind == Absent::Kind::kGroup);
+                                        verdict.absent->kind == Absent::Kind::kGroup ||
+                                        verdict.absent->kind == Absent::Kind::kPlaces);
 }
 
 std::string SizeKey(const Absent& absent, const std::string& space) {
@@ -137,6 +138,8 @@ Verdict SecondLooks::DecideAgain(Review review, Verdict verdict) {
       found = LookUpScaled(before, &review);
     } else if (before.kind == Absent::Kind::kGroup) {
       found = Recall(before, &review) || LookUpGroup(before, &review);
+    } else if (before.kind == Absent::Kind::kPlaces) {
+      found = LookUpPlaces(before, &review);
     } else {
       found = !IsKnownAbsent(before) && LookUp(before, &facts);
     }
@@ -182,27 +185,40 @@ bool SecondLooks::LookUp(const Absent& absent, ClusterFacts* facts) {
       return LookUp(kubernetes::kRuntimeClasses, absent, kubernetes::ParseRuntimeClass, facts);
     case Absent::Kind::kScaled:
     case Absent::Kind::kGroup:
+    case Absent::Kind::kPlaces:
       break;
   }
   return false;
 }
 
 bool SecondLooks::LookUpScaled(const Absent& absent, Review* review) {
-  metrics_.SecondLook();
   const kubernetes::Resource resource{
       absent.scaled->group, "v1", absent.scaled->resource, /*namespaced=*/true};
-  absl::StatusOr<std::string> text =
-      cluster_.Get(resource, review->space, absent.name, kLookTimeout);
+  review->scaled = TextOf(resource, absent, review->space);
+  return review->scaled.has_value();
+}
+
+bool SecondLooks::LookUpPlaces(const Absent& absent, Review* review) {
+  const kubernetes::Resource resource =
+      absent.group == nullptr ? kubernetes::kPods : absent.group->resource();
+  review->places = TextOf(resource, absent, review->space);
+  return review->places.has_value();
+}
+
+std::optional<std::string> SecondLooks::TextOf(const kubernetes::Resource& resource,
+                                               const Absent& absent,
+                                               const std::string& space) {
+  metrics_.SecondLook();
+  absl::StatusOr<std::string> text = cluster_.Get(resource, space, absent.name, kLookTimeout);
   if (!text.ok() && !absl::IsNotFound(text.status())) {
-    LogWarning("what is scaled cannot be looked up",
-               {{"resource", absent.scaled->resource},
-                {"namespace", review->space},
+    LogWarning("second look failed",
+               {{"resource", resource.plural},
+                {"namespace", space},
                 {"name", absent.name},
                 {"error", Message(text.status())}});
-    return false;
+    return std::nullopt;
   }
-  review->scaled = text.ok() ? *std::move(text) : "";
-  return true;
+  return text.ok() ? *std::move(text) : "";
 }
 
 bool SecondLooks::LookUpGroup(const Absent& absent, Review* review) {

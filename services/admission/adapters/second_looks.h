@@ -1,13 +1,13 @@
 // Looks at the API server for what a review took for absent, and decides again: watches are a
 // moment late, users type fast. And for what no watch tells of: what is scaled, and what says of
-// how many pods a group is.
+// how many pods a group is, or of a pod's places.
 //
 // One look at a time, on a thread of its own, so that the webhook's threads never wait for the API
 // server. What was absent is not looked up again for a second, nor is the size of a group for five;
-// what is scaled is, each time. Those that wait for the size of one group have one place. Few
-// reviews wait, and only so long: well within the time that the API server gives a webhook. For
-// what no watch tells of fewer, and of a namespace very few: they are many where somebody wants it
-// so.
+// what is scaled, or has places, is, each time. Those that wait for the size of one group have one
+// place. Few reviews wait, and only so long: well within the time that the API server gives a
+// webhook. For what no watch tells of fewer, and of a namespace very few: they are many where
+// somebody wants it so.
 //
 // Thread-safe.
 #pragma once
@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -92,8 +93,13 @@ class SecondLooks {
               const Absent& absent,
               absl::StatusOr<Object> (*parse)(std::string_view),
               ClusterFacts* facts);
+  // JSON; empty: it is not there. Unset: it cannot be looked up.
+  std::optional<std::string> TextOf(const kubernetes::Resource& resource,
+                                    const Absent& absent,
+                                    const std::string& space);
   bool LookUpScaled(const Absent& absent, Review* review);
   bool LookUpGroup(const Absent& absent, Review* review);
+  bool LookUpPlaces(const Absent& absent, Review* review);
   void NoteAbsent(const Absent& absent);
 
   const FactsCache& facts_;

@@ -7,6 +7,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/base/text.h"
 #include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/places.h"
 
 #include "fmt/format.h"
 #include "simdjson.h"
@@ -87,6 +88,8 @@ void ReadAnnotations(dom::element annotations, Sketch* sketch) {
       record = Text(value);
     } else if (key == kubernetes::kUserAnnotation) {
       user = Text(value);
+    } else if (key == kubernetes::kPlaceOfAnnotation && sketch->kind == WorkloadKind::kPod) {
+      sketch->in_place = IsUid(Text(value));
     }
   });
   if (!record.empty()) sketch->group = fmt::format("{}/{}", record, user);
@@ -166,6 +169,7 @@ absl::StatusOr<Sketch> ReadSketch(WorkloadKind kind, std::string_view json) {
     }
   });
   if (!sketch.group.empty()) sketch.group = fmt::format("{}/{}", sketch.space, sketch.group);
+  sketch.in_place = sketch.in_place && sketch.controller_job.empty();
   if (sketch.uid.empty()) return InvalidArgument("a {} without metadata.uid", KindName(kind));
   if (sketch.digest == 0) sketch.digest = 1;
   return sketch;

@@ -55,6 +55,18 @@ TEST(SketchReaderTest, ReadsTheGroupOfPods) {
   EXPECT_EQ(Read(PodJson()).group, "");
 }
 
+TEST(SketchReaderTest, ReadsWhetherAPodTakesAPlace) {
+  json pod = PodJson();
+  EXPECT_FALSE(Read(pod).in_place);
+  pod["metadata"]["annotations"] = {{"fluxqueue.io/place-of", "uid-driver"}};
+  EXPECT_TRUE(Read(pod).in_place);
+  pod["metadata"]["ownerReferences"] = json::array({Owner("batch/v1", "Job", true)});
+  EXPECT_FALSE(Read(pod).in_place) << "its Job's template may have it of its user";
+  pod["metadata"].erase("ownerReferences");
+  pod["metadata"]["annotations"] = {{"fluxqueue.io/place-of", "no uid"}};
+  EXPECT_FALSE(Read(pod).in_place);
+}
+
 TEST(SketchReaderTest, ReadsEnds) {
   json job = JobJson();
   job["status"]["conditions"] = json::array(

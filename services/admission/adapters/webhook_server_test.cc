@@ -180,6 +180,15 @@ class WebhookServerTest : public ::testing::Test {
           "resources":{{"requests":{{"cpu":"1"}}}}}}]}}}})",
         group));
   }
+  // The answer to the driver of this SparkApplication.
+  http::Response AskAsDriver(const std::string& application) {
+    return Send(fmt::format(
+        R"("operation":"CREATE","namespace":"work","resource":{{"group":"","resource":"pods"}},
+          "userInfo":{{"username":"ann"}},"object":{{"metadata":{{"name":"p",
+          "labels":{{"sparkoperator.k8s.io/app-name":"{}","spark-role":"driver"}}}},
+          "spec":{{"containers":[{{"name":"c","resources":{{"requests":{{"cpu":"1"}}}}}}]}}}})",
+        application));
+  }
   // The answer to a Pod that the controller of this StatefulSet makes.
   http::Response AskOfSet(const std::string& name) {
     return Send(fmt::format(
@@ -356,6 +365,19 @@ TEST_F(WebhookServerTest, OfHowManyPodsAGroupIsIsLookedUpOnceForMany) {
   EXPECT_THAT(AskInGroup(kOfNoKind).body, HasSubstr(kHeld)) << "placed by itself";
   api_.Hold();
   EXPECT_THAT(AskInGroup("slow").body, HasSubstr("could not be looked up"));
+}
+
+TEST_F(WebhookServerTest, WhatSaysWhichPlacesADriverHasIsLookedUpEachTime) {
+  const http::Response without = AskAsDriver("pi");
+  EXPECT_THAT(without.body, HasSubstr(kHeld));
+  api_.Make("pi", R"({"spec":{"executor":{"instances":3}}})");
+  const http::Response with = AskAsDriver("pi");
+  EXPECT_THAT(with.body, HasSubstr(kHeld));
+  EXPECT_GT(with.body.size(), without.body.size()) << "the record is in its patch";
+  EXPECT_THAT(AskAsDriver(kOfNoKind).body, HasSubstr(kHeld));
+  api_.Hold();
+  EXPECT_THAT(AskAsDriver("pi").body, HasSubstr("could not be looked up"));
+  EXPECT_THAT(api_.looks(), ElementsAre("pi", "pi", kOfNoKind, "pi"));
 }
 
 TEST_F(WebhookServerTest, CountsWhatItsServerTurnsAway) {

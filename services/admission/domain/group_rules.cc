@@ -19,6 +19,12 @@ Grouping GroupingOf(const Review& review,
   kubernetes::GroupName group = (*asked)->group;
   if (const kubernetes::GroupObjects* objects = (*asked)->objects) {
     const std::string& name = (*asked)->object;
+    if (objects->has_places) {
+      if (!kubernetes::IsDnsSubdomain(name)) return {};
+      return {.group = {},
+              .places = Absent{Absent::Kind::kPlaces, name, nullptr, objects},
+              .answer = {}};
+    }
     if (!kubernetes::IsDnsSubdomain(name)) {
       return {
           .group = {},

@@ -16,6 +16,8 @@ struct Grouping {
   std::optional<kubernetes::GroupName> group;  // unset: none
   // What would tell whether they are a gang at first; without it each is a job of its own.
   std::optional<Absent> look = {};
+  // They are no group: of a pod, what says which places it has (place_rules.h).
+  std::optional<Absent> places = {};
   // What is answered before the group is known: a refusal, or a look at what has its size.
   std::optional<Verdict> answer;
 };

@@ -11,6 +11,7 @@
 
 #include "libs/kubernetes/json_text.h"
 #include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/places.h"
 
 #include "fmt/format.h"
 
@@ -24,6 +25,8 @@ using KeyValues = std::vector<std::pair<std::string_view, std::string>>;
 // Those of our records that the webhook writes.
 constexpr std::array kStamped = {kubernetes::kAdmittedToAnnotation,
                                  kubernetes::kGroupAnnotation,
+                                 kubernetes::kPlaceOfAnnotation,
+                                 kubernetes::kPlacesAnnotation,
                                  kubernetes::kSuspendedByAnnotation,
                                  kubernetes::kTraceparentAnnotation};
 
@@ -166,6 +169,12 @@ KeyValues AnnotationsOf(const Making& making, const kubernetes::ObjectMeta& meta
   }
   if (!making.group.empty()) annotations.emplace_back(kubernetes::kGroupAnnotation, making.group);
   if (!making.queue.empty()) annotations.emplace_back(kubernetes::kQueueKey, making.queue);
+  if (!making.places.empty()) {
+    annotations.emplace_back(kubernetes::kPlacesAnnotation, making.places);
+  }
+  if (!making.place_of.empty()) {
+    annotations.emplace_back(kubernetes::kPlaceOfAnnotation, making.place_of);
+  }
   if (!making.span.has_value()) return annotations;
   // Asked again in the same request, the webhook has another span.
   const std::string& written = meta.Annotation(kubernetes::kTraceparentAnnotation);

@@ -26,26 +26,31 @@ struct Review {
   std::string name;                 // empty with generateName
   std::string user;                 // who asks; empty: not said
   std::vector<std::string> groups;  // of who asks
+  std::string user_pod;             // uid of the pod whose token he has; empty: of none
   std::string object;               // JSON text; empty when the review has none
   // What is scaled, as Absent::Kind::kScaled asks for it: JSON text; empty: there is none.
   std::optional<std::string> scaled;
   // Of how many pods the group is, as Absent::Kind::kGroup asks for it; 0: it is none. An error:
   // why it is not known.
   std::optional<absl::StatusOr<uint32_t>> group_size;
+  // What says of a pod's places, as Absent::Kind::kPlaces asks for it: JSON text; empty: there is
+  // none.
+  std::optional<std::string> places;
   // Ours in the trace of the API server's request; unset: that has none.
   std::optional<tracing::Context> span;
 };
 
 // Something that the decision took for absent because the facts do not have it. Facts come by
 // watches, a moment late: look it up, and decide again if it is there. `name` is one that an object
-// may have. What is scaled, and what has a group's size, no watch tells of: it is looked up each
-// time, in the review's namespace.
+// may have. What is scaled, what has a group's size, and what says of places, no watch tells of: it
+// is looked up each time, in the review's namespace.
 struct Absent {
-  enum class Kind { kNamespace, kQueue, kPriorityClass, kRuntimeClass, kScaled, kGroup };
+  enum class Kind { kNamespace, kQueue, kPriorityClass, kRuntimeClass, kScaled, kGroup, kPlaces };
   Kind kind = Kind::kNamespace;
   std::string name;
-  const kubernetes::Kind* scaled = nullptr;         // kScaled: of the table
-  const kubernetes::GroupObjects* group = nullptr;  // kGroup: as above
+  const kubernetes::Kind* scaled = nullptr;  // kScaled: of the table
+  // kGroup: as above. kPlaces: the same; null: the pod that has them.
+  const kubernetes::GroupObjects* group = nullptr;
 
   friend bool operator==(const Absent&, const Absent&) = default;
 };

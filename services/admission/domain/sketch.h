@@ -38,10 +38,11 @@ struct Sketch {
   // Their namespace, the record of their group and who made them, joined by '/': pods that have the
   // same are of one group. Of a Job: that of its pods, which name no maker themselves. Empty: none.
   std::string group;
-  bool held = false;   // carries the label fluxqueue.io/held
-  bool ended = false;  // Complete or Failed; Succeeded or Failed
-  bool going = false;  // has a deletionTimestamp
-  bool bound = false;  // pods: spec.nodeName is set
+  bool in_place = false;  // pods: take a place of another pod's job (libs/kubernetes/places.h)
+  bool held = false;      // carries the label fluxqueue.io/held
+  bool ended = false;     // Complete or Failed; Succeeded or Failed
+  bool going = false;     // has a deletionTimestamp
+  bool bound = false;     // pods: spec.nodeName is set
   // Of generation, labels and annotations: all that JobUpdated can come from. Never 0.
   uint64_t digest = 0;
 };

@@ -130,6 +130,7 @@ void Tracker::Restore(std::vector<WorkloadRow> rows) {
 
 void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {
   const Sketch& sketch = seen.sketch;
+  if (sketch.in_place) return;
   Entry* const known = entries_.EditInPassing(sketch.uid);
   if (seen.look != 0 && (known == nullptr || seen.look <= known->told)) return;
   if (sketch.kind == WorkloadKind::kJob && !sketch.group.empty()) {

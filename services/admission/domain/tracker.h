@@ -45,6 +45,8 @@
 //   others come while it runs           the next gang, once there are enough of them; else each is
 //                                       a job of its own: a controller has replaced a pod
 //
+// A pod that takes a place of another pod's job (libs/kubernetes/places.h) is no workload.
+//
 // Memory: one entry for each live workload, no object. Changes are provisional until Commit();
 // Rollback() takes them back. Outputs of a batch that is rolled back are to be thrown away, and the
 // same observations given again.

@@ -77,6 +77,7 @@ class TrackerTest : public ::testing::Test {
       sketch.group = sketch.space + "/" + notes["fluxqueue.io/group"].get<std::string>() + "/" +
                      notes.value("fluxqueue.io/user", "");
     }
+    sketch.in_place = sketch.controller_job.empty() && notes.contains("fluxqueue.io/place-of");
     const nlohmann::json labels = meta.value("labels", nlohmann::json::object());
     sketch.held = labels.contains("fluxqueue.io/held");
     const std::string phase = status.value("phase", "");

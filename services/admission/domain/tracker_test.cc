@@ -51,6 +51,34 @@ TEST_F(TrackerTest, SubmitsABarePod) {
   EXPECT_EQ(submitted.spec().slots(), 1);
 }
 
+TEST_F(TrackerTest, APodWithPlacesIsOneJobAndThePodsThatTakeThemAreNone) {
+  json driver = Held(PodJson());
+  driver["metadata"]["annotations"]["fluxqueue.io/places"] = "3 cpu=1,memory=1408Mi";
+  const TrackerOutputs out = Observe(driver);
+  ASSERT_THAT(out.messages, SizeIs(1));
+  const auto& submitted = out.messages[0].job_submitted();
+  EXPECT_EQ(submitted.job_id(), "uid-p");
+  EXPECT_EQ(submitted.workload().kind(), "Pod");
+  EXPECT_EQ(submitted.spec().slots(), 4);
+  EXPECT_EQ(rows_.at("uid-p").slots, 4);
+  Restart();
+  EXPECT_THAT(Observe(driver).messages, IsEmpty());
+  json executor = Held(PodJson("e-1"));
+  executor["metadata"]["uid"] = "uid-e";
+  executor["metadata"]["annotations"]["fluxqueue.io/place-of"] = "uid-p";
+  EXPECT_THAT(Observe(executor).messages, IsEmpty());
+  EXPECT_THAT(Gone("uid-e").messages, IsEmpty());
+  EXPECT_EQ(rows_.size(), 1);
+  // What it asks for itself is another amount, as long as it waits.
+  driver["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2";
+  driver["metadata"]["generation"] = 2;
+  const TrackerOutputs resized = Observe(driver);
+  ASSERT_THAT(resized.messages, SizeIs(1));
+  EXPECT_EQ(resized.messages[0].job_updated().spec().slots(), 4);
+  EXPECT_THAT(resized.messages[0].job_updated().spec().jobspec(), HasSubstr("\"count\":2000"));
+  EXPECT_THAT(Gone("uid-p").messages, SizeIs(1));
+}
+
 TEST_F(TrackerTest, SubmitsThePodOfAnotherControllerAsAJobOfItsOwn) {
   json pod = PodJson();
   pod["metadata"]["ownerReferences"] = json::array({{{"apiVersion", "apps/v1"},

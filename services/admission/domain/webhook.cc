@@ -14,10 +14,12 @@
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/names.h"
 #include "libs/kubernetes/ownership.h"
+#include "libs/kubernetes/places.h"
 #include "libs/kubernetes/submission.h"
 #include "services/admission/domain/group_rules.h"
 #include "services/admission/domain/hold_patch.h"
 #include "services/admission/domain/makers.h"
+#include "services/admission/domain/place_rules.h"
 #include "services/admission/domain/queue_rules.h"
 #include "services/admission/domain/scale_rules.h"
 #include "services/admission/domain/sketch.h"
@@ -334,6 +336,73 @@ Verdict Held(Patch patch,
   return verdict;
 }
 
+// A pod as it is asked for.
+struct AskedPod {
+  kubernetes::Pod pod;              // without what others have forged
+  std::vector<std::string> forged;  // of our records
+  Grouping grouping;
+  bool is_made = false;  // by a controller, of its template
+};
+
+// What says of its places is our record of them, whatever it has.
+absl::StatusOr<events::v1::JobSubmitted> SubmissionWith(const std::string& places,
+                                                        kubernetes::Pod pod) {
+  // hint: written here.
+  pod.meta.annotations.erase(std::string(kubernetes::kPlacesAnnotation));
+  if (!places.empty()) pod.meta.annotations.emplace(kubernetes::kPlacesAnnotation, places);
+  return kubernetes::SubmissionOf(pod);
+}
+
+// `root`: as of DecidePod. `places`: its record of those that it has.
+Verdict HoldPod(const Review& review,
+                const Root* root,
+                const AskedPod& asked,
+                const std::string& places,
+                const ClusterFacts& facts,
+                const WebhookOptions& options) {
+  const Space space = SpaceOf(review, facts);
+  const kubernetes::Pod& pod = asked.pod;
+  auto submission = SubmissionWith(places, pod);
+  // hint: a user's wishes.
+  const auto keys = kubernetes::ParseUserKeys(pod.meta.labels, pod.meta.annotations);
+  const Asker asker = AskerOf(review, space, root != nullptr ? root->meta : pod.meta, keys);
+  const bool serves = root != nullptr || asked.is_made;
+  std::string queue = QueueOfNamespace(space, serves, keys);
+  if (auto refusal = CheckSubmission(&queue, &submission, asker, root, facts, options)) {
+    return *std::move(refusal);
+  }
+  Making making = MakingOf(review, asker, submission->queue(), facts, asked.forged);
+  making.queue = queue;
+  making.places = places;
+  if (asked.grouping.group) making.group = kubernetes::FormatGroup(*asked.grouping.group);
+  Verdict verdict = Held(root != nullptr ? StampPatch({root->meta, root->kind.template_, pod.meta},
+                                                      StampOf(making, pod.meta, space))
+                                         : HoldPatch(pod, kubernetes::ChooseMode(pod.spec), making),
+                         asker,
+                         making,
+                         pod.meta,
+                         pod.spec);
+  if (!verdict.absent) verdict.absent = asked.grouping.look;
+  return verdict;
+}
+
+// A pod that takes a place of another one's job: that was asked for what jobs are.
+Verdict HoldInPlace(const Review& review,
+                    const AskedPod& asked,
+                    const std::string& place_of,
+                    const ClusterFacts& facts) {
+  const Space space = SpaceOf(review, facts);
+  const kubernetes::Pod& pod = asked.pod;
+  const Asker asker = AskerOf(review, space, pod.meta, kubernetes::UserKeys());
+  const Making making{.user = asker.user,
+                      .span = review.span,
+                      .admitted_to = {},
+                      .forged = asked.forged,
+                      .place_of = place_of};
+  return Held(
+      HoldPatch(pod, kubernetes::ChooseMode(pod.spec), making), asker, making, pod.meta, pod.spec);
+}
+
 // `root`: the pod is what it would make; null: the pod is made.
 Verdict DecidePod(const Review& review,
                   const Root* root,
@@ -359,42 +428,38 @@ Verdict DecidePod(const Review& review,
   if (auto refusal = CheckAnnotations("metadata.annotations", pod->meta.annotations)) {
     return *std::move(refusal);
   }
+  AskedPod asked;
   // hint: our records are taken out of them.
-  std::vector<std::string> forged = TakeForged(&pod->meta.annotations);
-  if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
-  // By a controller, of its template.
-  const bool is_made = root == nullptr && kubernetes::IsFromTemplate(pod->meta, review.user);
-  Grouping grouping = GroupingOf(review,
-                                 // hint: as below.
-                                 {.labels = pod->meta.labels,
-                                  .annotations = pod->meta.annotations,
-                                  .pod_group = pod->spec.pod_group,
-                                  .owner = is_made ? pod->meta.Controller() : nullptr},
-                                 /*of_template=*/root != nullptr,
-                                 *options.groups);
-  if (grouping.answer) return *std::move(grouping.answer);
-  auto submission = kubernetes::SubmissionOf(*pod);
-  // hint: a user's wishes.
-  const auto keys = kubernetes::ParseUserKeys(pod->meta.labels, pod->meta.annotations);
-  const Asker asker = AskerOf(review, space, root != nullptr ? root->meta : pod->meta, keys);
-  const bool serves = root != nullptr || is_made;
-  std::string queue = QueueOfNamespace(space, serves, keys);
-  if (auto refusal = CheckSubmission(&queue, &submission, asker, root, facts, options)) {
+  asked.forged = TakeForged(&pod->meta.annotations);
+  asked.pod = *std::move(pod);
+  const kubernetes::ObjectMeta& meta = asked.pod.meta;
+  if (auto refusal = CheckReferences(asked.pod.spec, review.space, facts)) {
     return *std::move(refusal);
   }
-  Making making = MakingOf(review, asker, submission->queue(), facts, std::move(forged));
-  making.queue = queue;
-  if (grouping.group) making.group = kubernetes::FormatGroup(*grouping.group);
-  Verdict verdict =
-      Held(root != nullptr ? StampPatch({root->meta, root->kind.template_, pod->meta},
-                                        StampOf(making, pod->meta, space))
-                           : HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), making),
-           asker,
-           making,
-           pod->meta,
-           pod->spec);
-  if (!verdict.absent) verdict.absent = std::move(grouping.look);
-  return verdict;
+  asked.is_made = root == nullptr && kubernetes::IsFromTemplate(meta, review.user);
+  asked.grouping = GroupingOf(review,
+                              // hint: a user's wishes.
+                              {.labels = meta.labels,
+                               .annotations = meta.annotations,
+                               .pod_group = asked.pod.spec.pod_group,
+                               .owner = asked.is_made ? meta.Controller() : nullptr},
+                              /*of_template=*/root != nullptr,
+                              *options.groups);
+  if (asked.grouping.answer) return *std::move(asked.grouping.answer);
+  Placing placing;
+  // Elsewhere the records could have been written while we are away, so the policy takes none
+  // there.
+  if (root == nullptr && !asked.grouping.group && kubernetes::IsManaged(space.value)) {
+    placing = PlacingOf(review, asked.pod, asked.grouping.places);
+  }
+  if (placing.answer) return *std::move(placing.answer);
+  if (!placing.place_of.empty()) return HoldInPlace(review, asked, placing.place_of, facts);
+  Verdict verdict = HoldPod(review, root, asked, placing.places, facts, options);
+  if (placing.places.empty() || verdict.kind != Verdict::Kind::kRefuse || verdict.absent) {
+    return verdict;
+  }
+  // It did not ask for places itself: without them it may do.
+  return HoldPod(review, root, asked, "", facts, options);
 }
 
 // `root`: as of DecidePod.

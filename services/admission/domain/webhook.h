@@ -8,6 +8,8 @@
 //                        it (a ReplicaSet, a StatefulSet): it is a job of its own
 //   Job                  the same on its pod template, the label on the Job too; `suspend` with our
 //                        annotation when ownership.h says so and the user did not suspend it
+//   a pod that a pod     the same; where that has a place for it (place_rules.h), it is no job
+//   makes
 //   a Job's pod          left alone where the Job's controller makes it: it comes from a template
 //                        that was held already. Refused from anybody else
 //   a DaemonSet's pod,   left alone where its controller, or the kubelet, makes it: it belongs to

@@ -134,14 +134,14 @@ bool HadItsPod(const Slot& slot) {
 }  // namespace
 
 bool BindJob::AllBound() const {
-  const std::span<const Slot> first(slots.data(), std::min<size_t>(fact->slots(), slots.size()));
+  const std::span<const Slot> first(slots.data(), AwaitedSlots());
   return !first.empty() && std::all_of(first.begin(), first.end(), [](const Slot& slot) {
     return HadItsPod(slot) || slot.vacating;
   });
 }
 
 bool BindJob::AllBoundByRows() const {
-  const std::span<const Slot> first(slots.data(), std::min<size_t>(fact->slots(), slots.size()));
+  const std::span<const Slot> first(slots.data(), AwaitedSlots());
   return !first.empty() && std::all_of(first.begin(), first.end(), HadItsPod);
 }
 

@@ -14,12 +14,18 @@
 //
 // So is one that is lost (loss_planner.h), of which nothing is left to be stopped.
 //
+// A pod that has places (libs/kubernetes/places.h) has the first slot, and nobody else ever has.
+// The others are for the pods that it makes, one after the other, while it runs: nobody waits for
+// them, and whatever becomes of them, the job goes on.
+//
 // `taken` is committed before the call that starts its pod goes out. A slot is never given to
 // another pod before its pod has ended, is known to be gone, or is fenced.
 //
 // Pure values. Not thread-safe.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -154,6 +160,14 @@ struct BindJob {
   bool IsJob() const { return workload().kind() == "Job"; }
   // Its slots are those of the pods that it names, each of one.
   bool IsGroup() const { return workload().pods_size() > 0; }
+  // Its first slot is for the pod that it is.
+  bool IsPod() const { return workload().kind() == "Pod"; }
+  bool HasPlaces() const { return IsPod() && fact->slots() > 1; }
+  bool IsPlace(const Slot& slot) const { return HasPlaces() && &slot != &slots.front(); }
+  // With how many slots it began that have to have had their pods.
+  size_t AwaitedSlots() const {
+    return std::min<size_t>(HasPlaces() ? 1 : fact->slots(), slots.size());
+  }
   // Stopped by `suspend: true`, not by deleting its pods.
   bool StopsBySuspend() const { return IsJob() && !workload().controlled() && !workload_gone; }
   // Each slot that it began with has had its pod, or is to have none.
@@ -164,7 +178,8 @@ struct BindJob {
   // with fewer uses them again, also when it has grown since; so does one that has given slots
   // back for others, or was resized.
   bool OneCompletionEach() const {
-    return workload().completions() <= static_cast<int64_t>(fact->slots()) && !ReusesSlots();
+    return workload().completions() <= static_cast<int64_t>(fact->slots()) && !ReusesSlots() &&
+           !HasPlaces();
   }
   bool ReusesSlots() const { return fact->resized() || !fact->vacate().empty(); }
 };

@@ -257,7 +257,8 @@ class Simulation {
     }
   }
   void MakePod(int index) {
-    h_.cluster.AddPod("a", fmt::format("a-{}", pods_made_++), index, pinned_);
+    const char* uid = kind_ == JobKind::kPod ? "a" : "";
+    h_.cluster.AddPod("a", fmt::format("a-{}", pods_made_++), index, pinned_, uid);
   }
 
   void ChangePod() {

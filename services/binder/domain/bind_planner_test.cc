@@ -353,7 +353,7 @@ TEST_F(BindPlannerTest, PodsThatDoNotComeFailTheAttempt) {
 // Kube-scheduler has it: a claim of its user's may not be there yet.
 TEST_F(BindPlannerTest, APodThatNobodyMakesAgainIsWaitedFor) {
   BarePod();
-  h_.cluster.AddPod("a", "a-0", -1, /*pinned=*/true);
+  h_.cluster.AddPod("a", "a-0", -1, /*pinned=*/true, "a");
   Allocate(1);
   h_.Settle();
   for (int i = 0; i < 3; ++i) {
@@ -368,7 +368,7 @@ TEST_F(BindPlannerTest, APodThatNobodyMakesAgainIsWaitedFor) {
 TEST_F(BindPlannerTest, APodThatItsControllerMakesAgainIsNotWaitedFor) {
   BarePod();
   Workload(1).set_controlled(true);
-  h_.cluster.AddPod("a", "a-0", -1, /*pinned=*/true);
+  h_.cluster.AddPod("a", "a-0", -1, /*pinned=*/true, "a");
   Allocate(1);
   h_.Settle();
   h_.now += h_.options.start_timeout;
@@ -584,7 +584,7 @@ TEST_F(BindPlannerTest, WhatItsJobMakesAgainIsDeletedAsDisrupted) {
     Workload(1).set_controlled(row.controlled);
     if (!row.controlled) BarePod();
     const std::string pod = fmt::format("a-{}", attempt);
-    h_.cluster.AddPod("a", pod);
+    h_.cluster.AddPod("a", pod, -1, /*pinned=*/false, row.controlled ? "" : "a");
     Allocate(1, attempt);
     h_.Settle();
     JobFact fact = Fact(JOB_STATE_STOPPING, 1, attempt);
@@ -602,7 +602,7 @@ TEST_F(BindPlannerTest, WhatItsJobMakesAgainIsDeletedAsDisrupted) {
 
 TEST_F(BindPlannerTest, AFenceThatComesTooLateLeadsToADeletion) {
   BarePod();
-  h_.cluster.AddPod("a", "a-0");
+  h_.cluster.AddPod("a", "a-0", -1, /*pinned=*/false, "a");
   Allocate(1);
   const std::vector<Call> bind = h_.Batch();
   h_.cluster.Execute(bind.at(0));  // a former owner's, unknown to the new one
@@ -630,7 +630,7 @@ TEST_F(BindPlannerTest, ABarePodThatIsNotBoundIsLeftHeld) {
 
 TEST_F(BindPlannerTest, AReleasedPinnedPodIsDeletedNotFenced) {
   BarePod();
-  h_.cluster.AddPod("a", "a-0", -1, /*pinned=*/true);
+  h_.cluster.AddPod("a", "a-0", -1, /*pinned=*/true, "a");
   Allocate(1);
   h_.Settle();
   Stop(1);
@@ -641,7 +641,7 @@ TEST_F(BindPlannerTest, AReleasedPinnedPodIsDeletedNotFenced) {
 
 TEST_F(BindPlannerTest, OnALostNodeADeletionThatWasAcceptedCounts) {
   BarePod();
-  h_.cluster.AddPod("a", "a-0");
+  h_.cluster.AddPod("a", "a-0", -1, /*pinned=*/false, "a");
   Allocate(1);
   h_.Settle();
   Stop(1);

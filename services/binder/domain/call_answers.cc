@@ -115,6 +115,7 @@ void BindPlanner::ApplyToSlot(const CallResult& result, Millis now, BindJob* job
   Slot& slot = job->slots[static_cast<size_t>(result.call.slot)];
   const Kind kind = result.call.kind;
   const bool starts = kind == Kind::kBind || kind == Kind::kRelease;
+  const bool is_needed = starts && !job->IsPlace(slot);
   slot.call = 0;
   if (kind == Kind::kLookAtNode) {
     ApplyLook(result, now, &slot);
@@ -145,11 +146,11 @@ void BindPlanner::ApplyToSlot(const CallResult& result, Millis now, BindJob* job
       // again at once; the plan decides.
       BackOff(result, now, &slot.retry);
       if (slot.retry.failures == 1) slot.retry.at = now;
-      if (starts && slot.retry.failures > kMaxConflicts) Fail(result, "Conflict", job);
+      if (is_needed && slot.retry.failures > kMaxConflicts) Fail(result, "Conflict", job);
       return;
     }
     case Outcome::kRefused:
-      if (starts) Fail(result, "Refused", job);
+      if (is_needed) Fail(result, "Refused", job);
       [[fallthrough]];
     case Outcome::kRetry:
       BackOff(result, now, &slot.retry);

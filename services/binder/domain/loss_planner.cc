@@ -69,6 +69,7 @@ void FailForUnbound(const PlanContext& context, const Slot& slot, BindJob* job) 
 // does not come; or, where another slot may serve it, for that. Then all of the job is placed
 // again.
 void AwaitNode(PlanContext& context, const Slot& slot, BindJob* job) {
+  if (job->IsPlace(slot)) return;
   if (AnyRuns(*job)) {
     const Millis late = *slot.closed_since + context.options.start_timeout;
     if (context.now < late) return context.WakeAt(late);
@@ -143,10 +144,10 @@ bool HasUsableSlot(const BindJob& job) {
 }
 
 // A node that is being emptied gets no pods: else the drain that evicted the one before never ends.
-// What this attempt was placed on needs no look, unless a slot was lost there; nor, for a moment,
-// what comes after a pod that succeeded.
+// What this attempt was placed on needs no look, unless a slot was lost there, or it is a place,
+// whose pod may come much later; nor, for a moment, what comes after a pod that succeeded.
 bool MustLook(const PlanContext& context, const BindJob& job, const Slot& slot) {
-  const bool known = slot.bound_once ||
+  const bool known = slot.bound_once || job.IsPlace(slot) ||
                      std::any_of(job.slots.begin(), job.slots.end(), [&slot](const Slot& other) {
                        return other.given_up && other.node == slot.node;
                      });

@@ -40,7 +40,7 @@ struct PodFacts {
   enum class Phase { kLive, kSucceeded, kFailed };
 
   std::string uid;
-  std::string job_id;  // of its Job, or its own uid; of which group it is, the group's job says
+  std::string job_id;  // kubernetes::JobIdOf; of which group it is, the group's job says
   std::string space;   // namespace
   std::string name;
   uint64_t resource_version = 0;

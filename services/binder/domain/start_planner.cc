@@ -29,6 +29,10 @@ void ObserveEnd(BindJob* job, Slot* slot, const PodFacts& pod) {
 }
 
 void ObserveBound(PlanContext& context, BindJob* job, Slot* slot, const PodFacts& pod) {
+  if (pod.node != slot->node && job->IsPlace(*slot)) {
+    slot->state = SlotState::kEnded;
+    return;
+  }
   if (pod.node != slot->node) {
     SetFailure(
         job,
@@ -96,8 +100,10 @@ class SlotChooser {
 
   // Unset: it has to wait, for its predecessor or for any slot.
   std::optional<size_t> Choose(const PodFacts& pod) {
-    const std::optional<size_t> chosen =
-        job_.workload().indexed() && pod.index >= 0 ? ForIndex(pod) : First(pod);
+    const bool by_index = job_.workload().indexed() && pod.index >= 0;
+    const std::optional<size_t> chosen = job_.IsPod() ? Place(pod)
+                                         : by_index   ? ForIndex(pod)
+                                                      : First(pod);
     if (chosen.has_value()) {
       open_.erase(*chosen);
       indexes_.insert(pod.index);
@@ -107,15 +113,21 @@ class SlotChooser {
 
  private:
   // Where slots differ, rather one that is just as large as the pod.
-  std::optional<size_t> First(const PodFacts& pod) const {
+  std::optional<size_t> First(const PodFacts& pod, size_t from = 0) const {
     std::optional<size_t> chosen;
     for (const SlotGroup& group : job_.groups) {
-      const auto open = open_.lower_bound(group.first);
+      const auto open = open_.lower_bound(std::max(group.first, from));
       if (open == open_.end() || *open >= group.end) continue;
       if (pod.requests == *group.requests) return *open;
       if (!chosen && !kubernetes::Excess(pod.requests, *group.requests)) chosen = *open;
     }
     return chosen;
+  }
+
+  // Only while the pod runs that has them.
+  std::optional<size_t> Place(const PodFacts& pod) const {
+    if (pod.uid == job_.id()) return open_.contains(0) ? std::optional<size_t>(0) : std::nullopt;
+    return job_.slots.front().state == SlotState::kBound ? First(pod, 1) : std::nullopt;
   }
 
   // Of one whose own slot was lost: any of those that came in place of such.
@@ -154,12 +166,12 @@ std::vector<const PodFacts*> WaitingPods(const PlanContext& context, const BindJ
   return waiting;
 }
 
-// In what the pod asks for more than any slot of the job has; unset: it fits one.
+// In what the pod asks for more than any slot of the job that it may have; unset: it fits one.
 std::optional<std::string> ExcessOf(const PodFacts& pod, const BindJob& job) {
   std::optional<std::string> excess;
   for (const SlotGroup& group : job.groups) {
     excess = kubernetes::Excess(pod.requests, *group.requests);
-    if (!excess.has_value()) break;
+    if (!excess.has_value() || job.IsPod()) break;
   }
   return excess;
 }
@@ -173,6 +185,7 @@ void SetTooLarge(const PodFacts& pod, const std::string& excess, BindJob* job) {
 
 bool AllFit(const std::vector<const PodFacts*>& pods, BindJob* job) {
   for (const PodFacts* pod : pods) {
+    if (job->IsPod() && pod->uid != job->id()) continue;
     const std::optional<std::string> excess = ExcessOf(*pod, *job);
     if (!excess.has_value()) continue;
     SetTooLarge(*pod, *excess, job);
@@ -255,6 +268,7 @@ void IssueCalls(PlanContext& context, BindJob* job) {
   for (size_t i = 0; i < job->slots.size() && !job->failure.has_value(); ++i) {
     Slot& slot = job->slots[i];
     if (slot.state != SlotState::kTaken || slot.call != 0 || slot.vacating) continue;
+    if (job->IsPlace(slot) && !job->slots.front().Occupied()) continue;
     const PodFacts* pod = context.pods.Find(slot.pod_uid);
     if (pod == nullptr || !pod->Waiting()) continue;
     const std::optional<Call::Kind> next = NextCall(context, &slot, *pod, job);

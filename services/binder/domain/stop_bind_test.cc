@@ -128,7 +128,7 @@ TEST_F(StopTest, CallsThatFailAreMarked) {
 
 TEST_F(StopTest, APodThatCannotBeFencedIsDeleted) {
   BarePod();
-  h_.cluster.AddPod("a", "a-0");
+  h_.cluster.AddPod("a", "a-0", -1, /*pinned=*/false, "a");
   Allocate(1);
   h_.Batch();  // its Binding is lost
   h_.Restart();

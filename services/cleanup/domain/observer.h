@@ -21,7 +21,8 @@
 // none runs any more. Of one whose pods went unseen the sweep says that it is gone.
 //
 // A bare pod is its own workload. Its end needs no row, as a Job's needs none: its uid is the
-// job's, and the API server has made it.
+// job's, and the API server has made it. Where it has places (libs/kubernetes/places.h), the job
+// ends with it, once the pods that took them have ended, too; how these end is nothing to the job.
 //
 // Pure: time is an argument. Not thread-safe.
 #pragma once

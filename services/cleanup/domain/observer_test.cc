@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libs/kubernetes/node.h"
+#include "libs/kubernetes/places.h"
 #include "services/cleanup/domain/sweep.h"
 
 namespace fluxqueue::cleanup {
@@ -438,6 +439,43 @@ TEST_F(ObserverTest, ABarePodIsItsOwnWorkload) {
   ASSERT_EQ(said.jobs.size(), 1);
   EXPECT_EQ(said.jobs[0].second.job_ended().result(), events::v1::JobEnded::RESULT_FAILED);
   EXPECT_EQ(said.jobs[0].second.job_ended().message(), "OutOfcpu");
+}
+
+// As a Spark driver's, with its executors.
+TEST_F(ObserverTest, AJobWithPlacesEndsWithThePodThatHasThem) {
+  const auto executor = [](const std::string& uid, int slot, const std::string& phase) {
+    kubernetes::Pod pod = OwnPod(uid, "driver", fmt::format("1.0.{}/3", slot), phase);
+    pod.meta.owners.clear();
+    pod.meta.annotations[std::string(kubernetes::kPlaceOfAnnotation)] = "driver";
+    return pod;
+  };
+  Start();
+  See(OwnPod("driver", "driver", "1.0.0/3", "Running"));
+  EXPECT_THAT(Say(), ElementsAre("started driver 1"));
+  See(executor("e1", 1, "Running"));
+  See(executor("e1", 1, "Failed"));
+  See(executor("e2", 2, "Running"));
+  observer_.PodGone("e2");
+  EXPECT_THAT(Say(), IsEmpty()) << "their ends give nothing back, and end nothing";
+  See(executor("e3", 1, "Running"));
+  See(OwnPod("driver", "driver", "1.0.0/3", "Succeeded"));
+  EXPECT_THAT(Say(), IsEmpty());
+  See(executor("e3", 1, "Failed"));
+  EXPECT_THAT(Say(), ElementsAre("ended driver RESULT_SUCCEEDED"));
+}
+
+TEST_F(ObserverTest, AnExecutorsEndEndsNoJobWhoseDriverIsThere) {
+  kubernetes::Pod executor = OwnPod("e1", "driver", "1.0.1/2", "Running");
+  executor.meta.owners.clear();
+  executor.meta.annotations[std::string(kubernetes::kPlaceOfAnnotation)] = "driver";
+  Start();
+  SeeWithoutRow(OwnPod("driver", "driver", "1.0.0/2", "Running"));
+  See(executor);
+  observer_.PodGone("e1");
+  EXPECT_THAT(Say(), ::testing::Not(::testing::Contains("ended driver RESULT_DELETED")));
+  observer_.PodGone("driver");
+  observer_.ConfirmGone("driver");
+  EXPECT_THAT(Say(), ElementsAre("node default/n1", "ended driver RESULT_DELETED"));
 }
 
 TEST_F(ObserverTest, ARollbackIsSaidAgain) {
