@@ -1,5 +1,6 @@
 #include "tools/fluxqueue/event_source.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -115,7 +116,7 @@ class PoolEvents final : public EventSource {
         reader_.ReadFacts(verify::FactLog::Hold::kTrails, facts_lost_, &facts_cut, take).status());
     RETURN_IF_ERROR(status);
     return reader_.ReadLog(partition_, header_.from.log > 0, [&](const verify::EventLine& line) {
-      header_.to.log = line.offset + 1;
+      header_.to.log = std::max(header_.to.log, line.offset + 1);
       return line.message.pool() == header_.pool ? each(line) : absl::OkStatus();
     });
   }
@@ -153,14 +154,14 @@ absl::StatusOr<std::unique_ptr<EventSource>> EventsOfPool(const SystemConfig& co
   const absl::Status whole = CheckReadWhole(connection, {partition});
   if (!whole.ok() && !absl::IsFailedPrecondition(whole)) return whole;
   ASSIGN_OR_RETURN(std::set<int> lost, ReadFactsLost(connection));
-  ASSIGN_OR_RETURN(const int64_t first, LogReader(config.brokers, "").Beginning(partition));
+  ASSIGN_OR_RETURN(const kafka::Watermarks kept, LogReader(config.brokers, "").Kept(partition));
   verify::EventFileHeader header{.build = FLUXQUEUE_VERSION,
                                  .rules = model::kLatestRules,
                                  .pool = name,
-                                 .whole = whole.ok() && first == 0,
+                                 .whole = whole.ok() && kept.low == 0,
                                  .archived = true,
-                                 .from = {.log = first},
-                                 .to = {.log = first}};
+                                 .from = {.log = kept.low},
+                                 .to = {.log = kept.high}};
   return std::make_unique<PoolEvents>(
       config.brokers, partition, std::move(lost), std::move(header));
 }

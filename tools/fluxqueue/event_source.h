@@ -22,8 +22,8 @@ class EventSource {
   virtual ~EventSource() = default;
   // Once. Stops at the first status of `each` that is not OK, and returns it.
   virtual absl::Status Read(const Each& each) = 0;
-  // What is read, from the first record on. Of Kafka with what is kept of the partition, `to`
-  // behind Read.
+  // What is read, from the first record on. Of Kafka with what is kept of the partition: `to` as
+  // it was when the source was made, or behind Read what was read.
   virtual const verify::EventFileHeader& header() const = 0;
 };
 

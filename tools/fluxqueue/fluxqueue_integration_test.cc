@@ -259,7 +259,7 @@ TEST_F(CliTest, TamperedRowsAreNamed) {
   EXPECT_EQ(Broken(""), std::vector<int>{});
 }
 
-TEST_F(CliTest, TablesAreRebuiltFromTheLog) {
+TEST_F(CliTest, TablesAreRebuiltFromTheLogOrASnapshot) {
   // All that a core is restored from.
   const auto tables = [] {
     std::string text;
@@ -276,25 +276,52 @@ TEST_F(CliTest, TablesAreRebuiltFromTheLog) {
     }
     return text + stack->Value("SELECT row::text || forecast::text FROM matcher.pools");
   };
+  const auto rebuild = [](const std::string& options) {
+    return stack->Call(fmt::format("rebuild main --yes --config {} {}", stack->config(), options),
+                       fmt::format("FLUXQUEUE_POSTGRES_DSN='{}'", stack->owner_dsn()));
+  };
+  const std::string snapshot = stack->config() + ".snapshot.gz";
+  EXPECT_EQ(stack->Run("replay --pool main --save " + snapshot).status, 0);
+  stack->Say("admission/watch", queue_core::QueueMade("later"));
+  stack->Await("SELECT count(*) FROM queue.queues WHERE name = 'later'", "1");
+  stack->Await(
+      "SELECT q.next_offset = m.next_offset FROM queue.inbox q JOIN matcher.inbox m USING "
+      "(partition) WHERE partition = 3",
+      "t");
   EXPECT_EQ(json::parse(stack->Run("rebuild main -o json").output)["equal"], true);
+  const Result running = rebuild("");
+  EXPECT_EQ(running.status, 2);
+  EXPECT_THAT(running.output, HasSubstr("still runs"));
   stack->StopQueue();
+  EXPECT_THAT(rebuild("").output, HasSubstr("the matcher still runs (it has session "));
   stack->StopMatcher();
   const std::string before = tables();
-  stack->Sql(
+  const std::string damage =
       "DELETE FROM queue.jobs WHERE job_id = 'waiting'; "
       "UPDATE queue.jobs SET state = 'Failed' WHERE job_id = 'gang'; "
       "UPDATE matcher.graph_nodes SET ordinal = 9 WHERE name = 'n2'; "
-      "DELETE FROM matcher.specs; DELETE FROM queue.usage; "
-      "DELETE FROM matcher.allocations WHERE NOT released");
+      "DELETE FROM queue.queues; DELETE FROM matcher.specs; DELETE FROM queue.usage; "
+      "DELETE FROM matcher.allocations WHERE NOT released";
+  stack->Sql(damage);
   const Result differs = stack->Run("rebuild main");
   EXPECT_EQ(differs.status, 1);
   EXPECT_THAT(differs.output, HasSubstr("--yes writes them by the log"));
   EXPECT_EQ(stack->Run("rebuild main --yes").status, 2);  // the command line's role may not
-  const Result rebuilt =
-      stack->Call(fmt::format("rebuild main --yes --config {}", stack->config()),
-                  fmt::format("FLUXQUEUE_POSTGRES_DSN='{}'", stack->owner_dsn()));
-  EXPECT_EQ(rebuilt.status, 0) << rebuilt.output;
-  EXPECT_EQ(tables(), before);
+  for (const std::string& from : {std::string(), "--from-snapshot " + snapshot}) {
+    const Result rebuilt = rebuild(from);
+    EXPECT_EQ(rebuilt.status, 0) << rebuilt.output;
+    EXPECT_EQ(tables(), before) << from;
+    stack->Sql(damage);
+  }
+  // Where the services had read less.
+  stack->Sql("UPDATE queue.inbox SET next_offset = 1 WHERE partition = 3");
+  EXPECT_THAT(rebuild("--from-snapshot " + snapshot).output, HasSubstr("take an earlier one"));
+  stack->Sql("UPDATE queue.inbox SET next_offset = 99999 WHERE partition = 3");
+  EXPECT_THAT(rebuild("").output, HasSubstr("and the services have read to 99999"));
+  stack->Sql(
+      "UPDATE queue.inbox SET next_offset = (SELECT next_offset FROM matcher.inbox WHERE partition "
+      "= 3) WHERE partition = 3");
+  EXPECT_EQ(rebuild("").status, 0);
   stack->StartQueue();
   stack->StartMatcher();
   EXPECT_EQ(Broken(""), std::vector<int>{});

@@ -143,10 +143,9 @@ absl::StatusOr<std::vector<verify::PoolReplay>> LogReader::Replay(int partition,
   return replayer.Finish();
 }
 
-absl::StatusOr<int64_t> LogReader::Beginning(int partition) const {
+absl::StatusOr<kafka::Watermarks> LogReader::Kept(int partition) const {
   ASSIGN_OR_RETURN(const auto admin, kafka::Admin::Create(brokers_));
-  ASSIGN_OR_RETURN(const kafka::Watermarks marks, admin->QueryWatermarks(names_.pool, partition));
-  return marks.low;
+  return admin->QueryWatermarks(names_.pool, partition);
 }
 
 absl::Status LogReader::ReadLog(int partition, bool cut, const Each& each) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libs/graph/engine_kind.h"
+#include "libs/kafka/bus.h"
 #include "libs/kafka/client.h"
 #include "libs/kafka/topics.h"
 #include "libs/postgres/connection.h"
@@ -43,8 +44,8 @@ class LogReader {
   absl::StatusOr<std::vector<verify::PoolReplay>> Replay(int partition,
                                                          verify::FactLog& facts) const;
 
-  // The first offset of a partition of the pool topic that is still kept.
-  absl::StatusOr<int64_t> Beginning(int partition) const;
+  // What is kept of a partition of the pool topic.
+  absl::StatusOr<kafka::Watermarks> Kept(int partition) const;
   using Each = std::function<absl::Status(const verify::EventLine&)>;
   // What its services have taken of it, in its order. Stops at the first status of `each` that is
   // not OK, and returns it.

@@ -12,18 +12,19 @@ namespace fluxqueue::cli {
 PoolReplay::PoolReplay(EventSource& source, Options options, Hooks hooks)
     : source_(source), options_(std::move(options)), hooks_(std::move(hooks)) {}
 
-absl::Status PoolReplay::Begin(const verify::EventLine& first) {
+absl::Status PoolReplay::Begin(int partition, int64_t first_offset) {
   const verify::EventFileHeader& header = source_.header();
   const int64_t next = options_.from.has_value() ? options_.from->next_offset() : 0;
-  if (!header.whole && first.offset > next) {
+  const int64_t begins = header.archived ? header.from.log : first_offset;
+  if (!header.whole && begins > next) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition,
                       "the log of pool {} begins at offset {}, and not where the pool began: it is "
                       "replayed from a snapshot that was made there or later (--from-snapshot)",
                       header.pool,
-                      first.offset);
+                      begins);
   }
   replayer_ = std::make_unique<verify::Replayer>(
-      first.partition, facts_, verify::LogFilter::Buried(), EnginesOf(options_.library));
+      partition, facts_, verify::LogFilter::Buried(), EnginesOf(options_.library));
   replayer_->OnFact(hooks_.decided);
   if (options_.keeps_rows) replayer_->KeepRows();
   if (!options_.from.has_value()) return absl::OkStatus();
@@ -35,14 +36,24 @@ absl::Status PoolReplay::Begin(const verify::EventLine& first) {
   return replayer_->Restore(*options_.from);
 }
 
+// Times only rise, so a log that began again has later ones at the same offsets.
+absl::Status PoolReplay::CheckIsItsLog(const verify::EventLine& passed) const {
+  if (passed.time.count() <= options_.from->time_ms()) return absl::OkStatus();
+  return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                    "the snapshot is older than the log of pool {}, which has begun again: its "
+                    "offset {} is of later than the snapshot, which stands behind it",
+                    pool(),
+                    passed.offset);
+}
+
 absl::Status PoolReplay::Take(const verify::EventLine& line) {
   if (line.message.has_job_fact()) {
     if (options_.compares_facts) facts_.Fold(line);
     return absl::OkStatus();
   }
-  if (replayer_ == nullptr) RETURN_IF_ERROR(Begin(line));
+  if (replayer_ == nullptr) RETURN_IF_ERROR(Begin(line.partition, line.offset));
   if (options_.from.has_value() && line.offset < options_.from->next_offset()) {
-    return absl::OkStatus();
+    return CheckIsItsLog(line);
   }
   if (line.time.count() > options_.to_ms || line.offset >= options_.to_offset) {
     return absl::CancelledError();
@@ -57,6 +68,9 @@ absl::Status PoolReplay::Run() {
       source_.Read([this](const verify::EventLine& line) { return Take(line); });
   if (!status.ok() && !absl::IsCancelled(status)) return status;
   if (replayer_ != nullptr) return absl::OkStatus();
+  if (options_.from.has_value()) {
+    return Begin(options_.from->partition(), options_.from->next_offset());
+  }
   return MakeStatus(absl::StatusCode::kNotFound, "the log has no record of a pool");
 }
 

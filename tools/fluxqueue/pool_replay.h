@@ -39,7 +39,8 @@ class PoolReplay {
   explicit PoolReplay(EventSource& source, Options options)
       : PoolReplay(source, std::move(options), Hooks()) {}
 
-  // Once. FailedPrecondition: the log does not begin where it has to. NotFound: there is no record.
+  // Once. FailedPrecondition: the log does not begin where it has to, or is not the one of which
+  // the snapshot is. NotFound: there is neither a record nor a snapshot.
   absl::Status Run();
 
   // Behind Run.
@@ -51,7 +52,8 @@ class PoolReplay {
 
  private:
   absl::Status Take(const verify::EventLine& line);
-  absl::Status Begin(const verify::EventLine& first);
+  absl::Status CheckIsItsLog(const verify::EventLine& passed) const;
+  absl::Status Begin(int partition, int64_t first_offset);
 
   EventSource& source_;
   const Options options_;

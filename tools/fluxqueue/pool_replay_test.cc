@@ -131,10 +131,23 @@ TEST_F(PoolReplayTest, GoesOnFromASnapshot) {
   EXPECT_EQ(result.total.different(), 0U);
 }
 
-// A source whose log begins in the middle.
+TEST_F(PoolReplayTest, ASnapshotOfTheWholeLogNeedsNoMoreOfIt) {
+  Run({.keeps_rows = true});
+  const replay::v1::Snapshot snapshot = replay_->replayer().Save("default");
+  const auto again = EventsOfFile(NewestLog());
+  PoolReplay rest(*again, {.from = snapshot});
+  const absl::Status status = rest.Run();
+  ASSERT_TRUE(status.ok()) << Message(status);
+  EXPECT_EQ(rest.replayer().Save("default").SerializeAsString(), snapshot.SerializeAsString());
+}
+
+// A source whose log begins in the middle, if there is any of it.
 class CutSource final : public EventSource {
  public:
+  explicit CutSource(bool empty = false) : empty_(empty) {}
+
   absl::Status Read(const Each& each) override {
+    if (empty_) return absl::OkStatus();
     verify::EventLine line{.partition = 1, .offset = 7, .time = Millis(1)};
     line.message.set_pool("p");
     line.message.mutable_tick();
@@ -143,6 +156,7 @@ class CutSource final : public EventSource {
   const verify::EventFileHeader& header() const override { return header_; }
 
  private:
+  const bool empty_;
   const verify::EventFileHeader header_{.pool = "p", .whole = false};
 };
 
@@ -158,9 +172,24 @@ TEST(CutReplayTest, NeedsASnapshotThatReachesIt) {
   EXPECT_THAT(Message(run({.from = snapshot})), HasSubstr("begins at offset 7"));
   snapshot.set_next_offset(7);
   EXPECT_TRUE(run({.from = snapshot}).ok());
+  snapshot.set_next_offset(8);
+  EXPECT_THAT(Message(run({.from = snapshot})), HasSubstr("has begun again: its offset 7 is of"));
+  snapshot.set_time_ms(1);
+  EXPECT_TRUE(run({.from = snapshot}).ok());
   snapshot.set_pool("q");
   EXPECT_THAT(Message(run({.from = snapshot})),
               HasSubstr("the snapshot is of pool q, and the log of pool p"));
+}
+
+TEST(CutReplayTest, OfAnEmptyLogTheSnapshotIsAll) {
+  CutSource source(/*empty=*/true);
+  replay::v1::Snapshot snapshot;
+  snapshot.set_pool("p");
+  snapshot.set_next_offset(7);
+  PoolReplay replay(source, {.from = snapshot});
+  ASSERT_TRUE(replay.Run().ok());
+  EXPECT_NE(replay.replayer().Queue("p"), nullptr);
+  EXPECT_THAT(Message(PoolReplay(source, {}).Run()), HasSubstr("no record"));
 }
 
 }  // namespace

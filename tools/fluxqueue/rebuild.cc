@@ -47,6 +47,26 @@ void Sort(TableRows* rows) {
 
 }  // namespace
 
+absl::Status CheckStopped(pqxx::transaction_base& tx, int partition) {
+  const pqxx::result sessions = tx.exec_params(
+      "SELECT s.service, coalesce(i.holder, ''), a.pid FROM (VALUES ('queue'), ('matcher')) AS s "
+      "(service) JOIN pg_stat_activity a ON a.application_name = 'fluxqueue-' || s.service AND "
+      "a.datname = current_database() LEFT JOIN (SELECT 'queue' AS service, * FROM queue.inbox "
+      "UNION ALL SELECT 'matcher', * FROM matcher.inbox) AS i ON i.service = s.service AND "
+      "i.partition = $1 ORDER BY a.pid LIMIT 1",
+      partition);
+  if (sessions.empty()) return absl::OkStatus();
+  const auto service = sessions[0][0].as<std::string>();
+  return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                    "the {0} still runs (it has session {2} of the database; the last to hold "
+                    "partition {3} was {1}): stop every queue and matcher first. Of one that is "
+                    "gone and cannot close it, SELECT pg_terminate_backend({2}) does",
+                    service,
+                    sessions[0][1].as<std::string>(),
+                    sessions[0][2].as<int>(),
+                    partition);
+}
+
 absl::StatusOr<Reached> ReadReached(pqxx::transaction_base& tx, int partition, bool locks) {
   if (!locks) tx.exec("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
   Reached reached;

@@ -18,6 +18,7 @@
 #include "libs/queue_core/rows.h"
 #include "libs/verify/row_tables.h"
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace fluxqueue::cli {
@@ -31,6 +32,9 @@ struct Reached {
 // From queue.inbox and matcher.inbox. `locks`: which stay locked until the transaction ends; else
 // all that is read in it is of this moment. NotFound: a service has handled nothing of it.
 absl::StatusOr<Reached> ReadReached(pqxx::transaction_base& tx, int partition, bool locks);
+
+// FailedPrecondition says who is to be stopped: a queue or a matcher is connected to the database.
+absl::Status CheckStopped(pqxx::transaction_base& tx, int partition);
 
 // By table, in text: each row as something that equals only its like, sorted.
 using TableRows = std::map<std::string, std::vector<std::string>>;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "tools/fluxqueue/log_reader.h"
 #include "tools/fluxqueue/pool_replay.h"
 #include "tools/fluxqueue/rebuild.h"
+#include "tools/fluxqueue/replay_options.h"
 #include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
 
@@ -32,6 +34,7 @@ constexpr postgres::Limits kLimits{.statement_timeout = std::chrono::hours(1),
 struct Options {
   std::string pool{};
   std::string file{};
+  std::string from_snapshot{};
   std::string library{};
   bool yes = false;
 };
@@ -39,27 +42,30 @@ struct Options {
 // A pool's log, as often as it is wanted.
 class Logs {
  public:
-  Logs(const SystemConfig& config, const Options& options) : config_(config), options_(options) {}
+  using Snapshot = std::optional<replay::v1::Snapshot>;
+
+  // `from`: the log before it is not wanted.
+  Logs(const SystemConfig& config, const Options& options, Snapshot from)
+      : config_(config), options_(options), from_(std::move(from)) {}
 
   // The rows behind what was before `offset`.
   absl::StatusOr<std::unique_ptr<PoolReplay>> ReplayTo(int64_t offset) {
-    ASSIGN_OR_RETURN(auto source, Open());
-    sources_.push_back(std::move(source));
-    auto replay = std::make_unique<PoolReplay>(
-        *sources_.back(),
-        PoolReplay::Options{.library = options_.library, .to_offset = offset, .keeps_rows = true});
-    RETURN_IF_ERROR(replay->Run());
-    const verify::EventFileHeader& header = sources_.back()->header();
-    if (header.pool != options_.pool || replay->replayer().Queue(options_.pool) == nullptr) {
-      return InvalidArgument("the log is of pool {}, and not of {}", header.pool, options_.pool);
-    }
-    if (!options_.file.empty() && (!header.archived || header.to.log < offset)) {
+    if (from_.has_value() && from_->next_offset() > offset) {
       return InvalidArgument(
-          "{}: it does not reach to offset {}, to which the services have read: call `fluxqueue "
-          "events archive` first",
-          options_.file,
+          "{}: the snapshot stands behind offset {}, to which the services have read: take an "
+          "earlier one",
+          options_.from_snapshot,
           offset);
     }
+    ASSIGN_OR_RETURN(auto source, Open());
+    sources_.push_back(std::move(source));
+    auto replay = std::make_unique<PoolReplay>(*sources_.back(),
+                                               PoolReplay::Options{.library = options_.library,
+                                                                   .from = from_,
+                                                                   .to_offset = offset,
+                                                                   .keeps_rows = true});
+    RETURN_IF_ERROR(replay->Run());
+    RETURN_IF_ERROR(CheckReaches(*replay, sources_.back()->header(), offset));
     return replay;
   }
 
@@ -69,8 +75,30 @@ class Logs {
     return EventsOfPool(config_, options_.pool);
   }
 
+  absl::Status CheckReaches(const PoolReplay& replay,
+                            const verify::EventFileHeader& header,
+                            int64_t offset) const {
+    if (header.pool != options_.pool || replay.replayer().Queue(options_.pool) == nullptr) {
+      return InvalidArgument("the log is of pool {}, and not of {}", header.pool, options_.pool);
+    }
+    if (header.archived && header.to.log >= offset) return absl::OkStatus();
+    if (!options_.file.empty()) {
+      return InvalidArgument(
+          "{}: it does not reach to offset {}, to which the services have read: call `fluxqueue "
+          "events archive` first",
+          options_.file,
+          offset);
+    }
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      "Kafka's log ends at offset {}, and the services have read to {}: its end "
+                      "was lost; name an archive that has it with --file",
+                      header.to.log,
+                      offset);
+  }
+
   const SystemConfig& config_;
   const Options& options_;
+  const Snapshot from_;
   std::vector<std::unique_ptr<EventSource>> sources_;
 };
 
@@ -87,6 +115,7 @@ struct Report {
 
 absl::Status Rebuild(
     pqxx::transaction_base& tx, Logs& logs, const Options& options, int partition, Report* report) {
+  if (options.yes) RETURN_IF_ERROR(CheckStopped(tx, partition));
   ASSIGN_OR_RETURN(const Reached reached, ReadReached(tx, partition, options.yes));
   const TableRows tables = ReadTables(tx, options.pool, partition);
   ASSIGN_OR_RETURN(const auto of_queue, logs.ReplayTo(reached.queue));
@@ -131,7 +160,11 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
   postgres::Connection connection(PostgresOptions(config.dsn));
   ASSIGN_OR_RETURN(const auto pools, ReadPools(connection, options.pool));
-  Logs logs(config, options);
+  Logs::Snapshot from;
+  if (!options.from_snapshot.empty()) {
+    ASSIGN_OR_RETURN(from, ReadSnapshot(options.from_snapshot));
+  }
+  Logs logs(config, options, std::move(from));
   Report report;
   RETURN_IF_ERROR(connection.Transact(kLimits, [&](pqxx::transaction_base& tx) {
     report = {};
@@ -158,16 +191,22 @@ void RegisterRebuild(CLI::App& app, Context& context) {
                   "The pool's folder of `events archive`, in place of its log in Kafka")
       ->type_name("FILE")
       ->check(CLI::ExistingDirectory);
+  sub->add_option("--from-snapshot",
+                  options->from_snapshot,
+                  "What `replay --save` has written: of the log only what came since is needed")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
   AddLibraryOption(sub, &options->library);
   sub->add_flag("--yes", options->yes, "Do it; without this it says what differs");
   sub->footer(
-      "To where each service has read its log, which has to be there from the beginning. What the "
-      "services decide by is\nwritten; history and accounting stay as they are. Queue and matcher "
-      "must not run; $FLUXQUEUE_POSTGRES_DSN is to be\nof a role that may write their tables. Exit "
-      "status 1: something differs.\n\n"
+      "To where each service has read its log, which has to be there from the beginning, or from "
+      "a snapshot on. What the\nservices decide by is written; history and accounting stay as they "
+      "are. --yes refuses while a queue or a matcher\nruns; $FLUXQUEUE_POSTGRES_DSN is to be of a "
+      "role that may write their tables. Exit status 1: something differs.\n\n"
       "Examples:\n"
       "  fluxqueue rebuild default\n"
-      "  fluxqueue rebuild default --yes");
+      "  fluxqueue rebuild default --yes\n"
+      "  fluxqueue rebuild default --file /srv/fluxqueue/events/default --from-snapshot snapshot.gz");
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(context, *options); };
   });

@@ -16,14 +16,18 @@ absl::StatusOr<std::unique_ptr<EventSource>> SourceOf(const Context& context,
   return EventsOfPool(config, options.pool);
 }
 
+absl::StatusOr<replay::v1::Snapshot> ReadSnapshot(const std::string& file) {
+  ASSIGN_OR_RETURN(const std::string text, load::ReadTraceFile(file));
+  return verify::ParseSnapshot(text, file);
+}
+
 absl::StatusOr<PoolReplay::Options> BoundsOf(const Context& context, const ReplayOptions& options) {
   PoolReplay::Options bounds{.library = options.library};
   if (!options.to.empty()) {
     ASSIGN_OR_RETURN(bounds.to_ms, ParseMoment("--to", options.to, context.Now().count()));
   }
   if (options.from_snapshot.empty()) return bounds;
-  ASSIGN_OR_RETURN(const std::string text, load::ReadTraceFile(options.from_snapshot));
-  ASSIGN_OR_RETURN(bounds.from, verify::ParseSnapshot(text, options.from_snapshot));
+  ASSIGN_OR_RETURN(bounds.from, ReadSnapshot(options.from_snapshot));
   return bounds;
 }
 

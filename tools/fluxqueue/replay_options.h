@@ -30,6 +30,8 @@ struct ReplayOptions {
 absl::StatusOr<std::unique_ptr<EventSource>> SourceOf(const Context& context,
                                                       const ReplayOptions& options,
                                                       const std::string& written = "");
+// Of `replay --save`.
+absl::StatusOr<replay::v1::Snapshot> ReadSnapshot(const std::string& file);
 // From which snapshot, and until when.
 absl::StatusOr<PoolReplay::Options> BoundsOf(const Context& context, const ReplayOptions& options);
 
