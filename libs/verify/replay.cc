@@ -203,10 +203,7 @@ absl::Status Replayer::RunQueue(Pool& pool, const EventLine& line) {
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(Annotate(status, fmt::format("queue's core at offset {}", line.offset)));
-  for (Envelope& out : said.pool) {
-    std::string kind = TypeOf(out);
-    pool.by_queue.push_back({std::move(kind), Bare(std::move(out))});
-  }
+  for (Envelope& out : said.pool) Expect(pool.by_queue, std::move(out));
   for (const Envelope& fact : said.jobs) {
     if (decided_) decided_(fact.job_fact(), now_);
     CompareFact(pool, fact);
@@ -228,11 +225,14 @@ absl::Status Replayer::RunMatcher(Pool& pool, const EventLine& line) {
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(Annotate(status, fmt::format("matcher's core at offset {}", line.offset)));
-  for (Envelope& out : said) {
-    std::string kind = TypeOf(out);
-    pool.by_matcher.push_back({std::move(kind), Bare(std::move(out))});
-  }
+  for (Envelope& out : said) Expect(pool.by_matcher, std::move(out));
   return absl::OkStatus();
+}
+
+void Replayer::Expect(std::deque<Expected>& expected, Envelope decision) const {
+  if (said_) said_(decision);
+  std::string kind = TypeOf(decision);
+  expected.push_back({std::move(kind), Bare(std::move(decision))});
 }
 
 void Replayer::Count(Pool& pool, const std::string& kind, bool identical, Difference difference) {

@@ -184,6 +184,9 @@ class Replayer {
     decided_ = std::move(decided);
   }
 
+  // Called with each message that a core decides for the log, when it does.
+  void OnDecision(std::function<void(const events::v1::Envelope&)> said) { said_ = std::move(said); }
+
   // A pool as it stands behind what was folded; null: nothing of it was. Valid until the next Fold.
   const queue_core::QueueCore* Queue(const std::string& pool) const;
   const matcher_core::MatcherCore* Matcher(const std::string& pool) const;
@@ -213,6 +216,7 @@ class Replayer {
   absl::Status RunQueue(Pool& pool, const EventLine& line);
   absl::Status RunMatcher(Pool& pool, const EventLine& line);
   static void CompareDecision(Pool& pool, std::deque<Expected>& expected, const EventLine& line);
+  void Expect(std::deque<Expected>& expected, events::v1::Envelope decision) const;
   void CompareFact(Pool& pool, const events::v1::Envelope& message);
   static void Count(Pool& pool, const std::string& kind, bool identical, Difference difference);
 
@@ -220,6 +224,7 @@ class Replayer {
   FactLog& facts_;
   const graph::MakeEngine make_engine_;
   std::function<void(const events::v1::JobFact&, Millis)> decided_;
+  std::function<void(const events::v1::Envelope&)> said_;
   LogFilter filter_;
   bool keeps_rows_ = false;
   bool restored_ = false;

@@ -65,12 +65,17 @@ std::string Moved(const events::v1::Slip& slip) {
   return slip.by().empty() ? cause : cause + " " + slip.by();
 }
 
-std::string TimeText(int64_t time_ms, int64_t now_ms) {
+}  // namespace
+
+std::string ExactTime(int64_t time_ms, int64_t now_ms) {
   return fmt::format("{}.{:03}", ShortTime(time_ms, now_ms), time_ms % 1000);
 }
 
-// What the job was told, behind its state.
-std::string FactText(const StoryStep& step, int64_t now_ms) {
+std::string StateText(const StoryStep& step) {
+  return step.reason.empty() ? step.state : fmt::format("{} ({})", step.state, step.reason);
+}
+
+std::string DetailText(const StoryStep& step, int64_t now_ms) {
   std::string text = step.message;
   const auto say = [&text](const std::string& more) {
     if (!text.empty()) text += "; ";
@@ -85,7 +90,18 @@ std::string FactText(const StoryStep& step, int64_t now_ms) {
   return text;
 }
 
-}  // namespace
+StoryStep StepOf(const events::v1::JobFact& fact, Millis now) {
+  StoryStep step{.time_ms = now.count(), .last_ms = now.count()};
+  step.version = fact.version();
+  step.attempt = fact.attempt();
+  step.state = model::Name(static_cast<model::JobState>(fact.state()));
+  step.reason = fact.reason();
+  step.message = fact.message();
+  step.start_ms = fact.start_ms();
+  step.firm = fact.firm();
+  step.moved = Moved(fact.slip());
+  return step;
+}
 
 void JobStory::Meet(const Envelope& message) {
   std::string id;
@@ -128,23 +144,27 @@ void JobStory::Read(const verify::EventLine& line) {
 
 void JobStory::Decide(const events::v1::JobFact& fact, Millis now) {
   if (id_.empty() || fact.job_id() != id_) return;
-  StoryStep step{.time_ms = now.count(), .last_ms = now.count()};
+  StoryStep step = StepOf(fact, now);
   step.cause = {read_.offset,
                 TypeOf(read_.message),
                 told_ ? steps_.back().cause.text : EventText(read_.message),
                 !told_};
-  step.version = fact.version();
-  step.attempt = fact.attempt();
-  step.state = model::Name(static_cast<model::JobState>(fact.state()));
-  step.reason = fact.reason();
-  step.message = fact.message();
-  step.start_ms = fact.start_ms();
-  step.firm = fact.firm();
-  step.moved = Moved(fact.slip());
   if (fact.state() == events::v1::JOB_STATE_ALLOCATED && nodes_) {
     step.nodes = nodes_(id_, fact.attempt());
   }
   steps_.push_back(std::move(step));
+}
+
+json ToJson(const StoryStep& step) {
+  return {{"version", step.version},
+          {"attempt", step.attempt},
+          {"state", step.state},
+          {"reason", step.reason},
+          {"message", step.message},
+          {"startMs", step.start_ms},
+          {"firm", step.firm},
+          {"moved", step.moved},
+          {"nodes", step.nodes}};
 }
 
 json ToJson(const JobStory& story) {
@@ -160,15 +180,7 @@ json ToJson(const JobStory& story) {
       object["times"] = step.times;
       object["lastMs"] = step.last_ms;
     } else {
-      object["version"] = step.version;
-      object["attempt"] = step.attempt;
-      object["state"] = step.state;
-      object["reason"] = step.reason;
-      object["message"] = step.message;
-      object["startMs"] = step.start_ms;
-      object["firm"] = step.firm;
-      object["moved"] = step.moved;
-      object["nodes"] = step.nodes;
+      object.update(ToJson(step));
     }
     steps.push_back(std::move(object));
   }
@@ -179,22 +191,21 @@ std::string FormatStory(const JobStory& story, int64_t now_ms, bool colour) {
   const int64_t day_ms = story.steps().empty() ? now_ms : story.steps().back().last_ms;
   Table table({"TIME", "OFFSET", "WHAT", "DETAIL"});
   for (const StoryStep& step : story.steps()) {
-    const std::string time = TimeText(step.time_ms, day_ms);
+    const std::string time = ExactTime(step.time_ms, day_ms);
     const std::string offset = fmt::format("{}", step.cause.offset);
     if (step.version == 0) {
       const std::string again =
           step.times == 1
               ? ""
-              : fmt::format(" ({} times until {})", step.times, TimeText(step.last_ms, day_ms));
+              : fmt::format(" ({} times until {})", step.times, ExactTime(step.last_ms, day_ms));
       table.Add({time, offset, step.cause.type, step.cause.text + again});
       continue;
     }
     if (step.cause.of_others) {
       table.Add({time, offset, {step.cause.type, Colour::kDim}, {step.cause.text, Colour::kDim}});
     }
-    const std::string state =
-        fmt::format("  {}{}", step.state, step.reason.empty() ? "" : " (" + step.reason + ")");
-    table.Add({"", "", {state, StateColour(step.state)}, FactText(step, day_ms)});
+    table.Add(
+        {"", "", {"  " + StateText(step), StateColour(step.state)}, DetailText(step, day_ms)});
   }
   return fmt::format("{} ({}), until {}\n\n{}",
                      story.name(),

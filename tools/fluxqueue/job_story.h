@@ -42,6 +42,15 @@ struct StoryStep {
   std::string nodes{};   // that it was given: "n1 x2, n2"
 };
 
+// What a job was told by a fact; without its cause, and where it runs.
+StoryStep StepOf(const events::v1::JobFact& fact, Millis now);
+nlohmann::json ToJson(const StoryStep& step);
+// "Pending (Busy)", and what else it was told.
+std::string StateText(const StoryStep& step);
+std::string DetailText(const StoryStep& step, int64_t now_ms);
+// "14:03:22.123", as ShortTime has it.
+std::string ExactTime(int64_t time_ms, int64_t now_ms);
+
 class JobStory {
  public:
   // Where an attempt of the job is; empty: nowhere.

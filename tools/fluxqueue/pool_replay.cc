@@ -26,6 +26,7 @@ absl::Status PoolReplay::Begin(int partition, int64_t first_offset) {
   replayer_ = std::make_unique<verify::Replayer>(
       partition, facts_, verify::LogFilter::Buried(), EnginesOf(options_.library));
   replayer_->OnFact(hooks_.decided);
+  replayer_->OnDecision(hooks_.said);
   if (options_.keeps_rows) replayer_->KeepRows();
   if (!options_.from.has_value()) return absl::OkStatus();
   if (options_.from->pool() != header.pool) {
@@ -60,7 +61,8 @@ absl::Status PoolReplay::Take(const verify::EventLine& line) {
   }
   now_ = line.time;
   if (hooks_.before) hooks_.before(line);
-  return replayer_->Fold(line);
+  RETURN_IF_ERROR(replayer_->Fold(line));
+  return hooks_.after ? hooks_.after() : absl::OkStatus();
 }
 
 absl::Status PoolReplay::Run() {

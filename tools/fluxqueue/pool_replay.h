@@ -28,10 +28,13 @@ class PoolReplay {
     bool compares_facts = false;
     bool keeps_rows = false;  // so that it can be saved
   };
-  // Each record before it is folded, and each fact when it is decided.
+  // Each record before it is folded, and each fact and each message for the log when it is decided.
+  // `after` it was folded: any status but OK ends the replay there, Cancelled as if the log did.
   struct Hooks {
     std::function<void(const verify::EventLine&)> before{};
     std::function<void(const events::v1::JobFact&, Millis)> decided{};
+    std::function<void(const events::v1::Envelope&)> said{};
+    std::function<absl::Status()> after{};
   };
 
   // `source` must outlive it.

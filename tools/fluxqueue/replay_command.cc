@@ -124,6 +124,7 @@ absl::StatusOr<int> Run(const Context& context, const ReplayOptions& options) {
   if (options.inspect) return InspectPool(context, options);
   if (!options.save.empty()) return SaveSnapshot(context, options);
   if (!options.job.empty()) return TellStory(context, options);
+  if (options.step) return StepThrough(context, options);
   if (!options.what_if.empty()) return PlayWhatIf(context, options);
   return Compare(context, options);
 }
@@ -167,6 +168,15 @@ void AddModes(CLI::App* sub, ReplayOptions* options) {
           ->type_name("JOB")
           ->excludes(inspect)
           ->excludes(save);
+  CLI::Option* step =
+      sub->add_flag("--step",
+                    options->step,
+                    "Event by event: what it says, and what queue and matcher decide by it. At a "
+                    "terminal it waits for Enter (the next), a number (that many), /TEXT (the next "
+                    "one that names it) or q (the end)")
+          ->excludes(inspect)
+          ->excludes(save)
+          ->excludes(job);
   sub->add_option("--what-if",
                   options->what_if,
                   "What would have started when: strategy=NAME, policy=NAME, nodes=+N, or several, "
@@ -176,6 +186,7 @@ void AddModes(CLI::App* sub, ReplayOptions* options) {
       ->excludes(inspect)
       ->excludes(save)
       ->excludes(job)
+      ->excludes(step)
       ->excludes(sub->get_option("--from-snapshot"));
 }
 
@@ -197,6 +208,7 @@ void RegisterReplay(CLI::App& app, Context& context) {
       "  fluxqueue replay --pool gpu --job team/train\n"
       "  fluxqueue replay --pool gpu --to 2026-11-02T14:00:00Z --inspect\n"
       "  fluxqueue events dump gpu log.gz && fluxqueue replay --file log.gz\n"
+      "  fluxqueue replay --file log.gz --step\n"
       "  fluxqueue replay --file log.gz --to 2026-11-02 --save snapshot.gz\n"
       "  fluxqueue replay --file log.gz --from-snapshot snapshot.gz\n"
       "  fluxqueue replay --file log.gz --what-if strategy=easy,nodes=+10");

@@ -9,6 +9,7 @@
 #include "tools/fluxqueue/gzip_file.h"
 #include "tools/fluxqueue/job_story.h"
 #include "tools/fluxqueue/pool_view.h"
+#include "tools/fluxqueue/replay_step.h"
 #include "tools/fluxqueue/table.h"
 
 namespace fluxqueue::cli {
@@ -28,6 +29,13 @@ int ExitCode(PoolReplay& replay) {
 absl::Status CheckAny(const PoolReplay& replay) {
   if (replay.replayer().Queue(replay.pool()) != nullptr) return absl::OkStatus();
   return MakeStatus(absl::StatusCode::kNotFound, "pool {} has no record until then", replay.pool());
+}
+
+// "n1 x2, n2"; empty: it has none.
+std::string NodesOf(const PoolReplay& replay, const std::string& id, uint32_t attempt) {
+  const auto* matcher = replay.replayer().Matcher(replay.pool());
+  const graph::Placement* placement = matcher->engine().Find({id, attempt, 0});
+  return placement == nullptr ? "" : NodesText(SlotsByNode(*placement));
 }
 
 }  // namespace
@@ -70,10 +78,8 @@ absl::StatusOr<int> TellStory(const Context& context, const ReplayOptions& optio
   ASSIGN_OR_RETURN(PoolReplay::Options bounds, BoundsOf(context, options));
   ASSIGN_OR_RETURN(const auto source, SourceOf(context, options));
   const PoolReplay* running = nullptr;
-  JobStory story(options.job, [&running](const std::string& id, uint32_t attempt) -> std::string {
-    const auto* matcher = running->replayer().Matcher(running->pool());
-    const graph::Placement* placement = matcher->engine().Find({id, attempt, 0});
-    return placement == nullptr ? "" : NodesText(SlotsByNode(*placement));
+  JobStory story(options.job, [&running](const std::string& id, uint32_t attempt) {
+    return NodesOf(*running, id, attempt);
   });
   PoolReplay replay(*source,
                     std::move(bounds),
@@ -91,6 +97,30 @@ absl::StatusOr<int> TellStory(const Context& context, const ReplayOptions& optio
   fmt::print("{}",
              context.structured() ? context.Structured(ToJson(story))
                                   : FormatStory(story, context.Now().count(), context.colour));
+  return ExitCode(replay);
+}
+
+absl::StatusOr<int> StepThrough(const Context& context, const ReplayOptions& options) {
+  ASSIGN_OR_RETURN(PoolReplay::Options bounds, BoundsOf(context, options));
+  ASSIGN_OR_RETURN(const auto source, SourceOf(context, options));
+  const PoolReplay* running = nullptr;
+  EventStep step;
+  StepPrompt prompt(context);
+  PoolReplay replay(*source,
+                    std::move(bounds),
+                    {.before = [&step](const verify::EventLine& line) { step.Begin(line); },
+                     .decided =
+                         [&](const events::v1::JobFact& fact, Millis now) {
+                           step.Decide(fact,
+                                       now,
+                                       fact.state() == events::v1::JOB_STATE_ALLOCATED
+                                           ? NodesOf(*running, fact.job_id(), fact.attempt())
+                                           : "");
+                         },
+                     .said = [&step](const events::v1::Envelope& message) { step.Say(message); },
+                     .after = [&] { return prompt.Show(step); }});
+  running = &replay;
+  RETURN_IF_ERROR(replay.Run());
   return ExitCode(replay);
 }
 

@@ -23,6 +23,7 @@ struct ReplayOptions {
   bool inspect = false;
   std::string save{};
   std::string job{};
+  bool step = false;
   std::vector<std::string> what_if{};
 };
 
