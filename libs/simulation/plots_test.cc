@@ -12,6 +12,7 @@
 #include "libs/simulation/gantt.h"
 #include "libs/simulation/testing_workload.h"
 #include "libs/simulation/timeline.h"
+#include "libs/simulation/what_if_plot.h"
 
 namespace fluxqueue::simulation {
 namespace {
@@ -118,6 +119,29 @@ TEST(PlotsTest, OnePageWithAllSettingsThatNeedsNothingElse) {
     EXPECT_THAT(page, testing::Not(HasSubstr(elsewhere)));
   }
   EXPECT_THAT(page, testing::Not(HasSubstr("nan")));
+}
+
+TEST(WhatIfPlotTest, ALogAsItWasAndMightHaveBeen) {
+  const Machine machine = MachineOfTrace({{"a", {{"cpu", 1000}}, ""}});
+  const Workload workload =
+      WorkloadOf({Job("a", 0, 10, 1), Job("b", 0, 10, 1), Job("c", 0, 10, 1)}, machine);
+  // With a second node, which the machine has not; c has never started.
+  Outcome waits = Ran(0, 0, 0);
+  waits.end = Outcome::End::kWaits;
+  std::vector<Result> runs = {
+      {.name = "as recorded", .outcomes = {Ran(0, 0, 10), Ran(0, 10, 20), waits}},
+      {.name = "1 more node", .outcomes = {Ran(0, 0, 10, {{0, {}}}), Ran(0, 0, 10, {{1, {}}}), waits}}};
+  for (Result& run : runs) run.summary = Summarise(workload, machine, run.outcomes);
+  const std::string svg = PlotWhatIf(runs, workload, machine);
+  for (const char* there :
+       {"as recorded", "1 more node", "Wait of each job", "Jobs that have started",
+        "Jobs that wait", "Cpus in use", "% of those that there were"}) {
+    EXPECT_THAT(svg, HasSubstr(there));
+  }
+  // Waits of 0, 10 and 20 s, and of 0, 0 and 20 s, between the top at 30 and the bottom at 218.
+  EXPECT_THAT(svg, HasSubstr("224.0,218.0 512.0,124.0 800.0,30.0 "));
+  EXPECT_THAT(svg, HasSubstr("224.0,218.0 512.0,218.0 800.0,30.0 "));
+  EXPECT_THAT(svg, testing::Not(HasSubstr("nan")));
 }
 
 TEST(ChartTest, TextIsEscaped) {

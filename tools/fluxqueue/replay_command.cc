@@ -177,17 +177,25 @@ void AddModes(CLI::App* sub, ReplayOptions* options) {
           ->excludes(inspect)
           ->excludes(save)
           ->excludes(job);
-  sub->add_option("--what-if",
-                  options->what_if,
-                  "What would have started when: strategy=NAME, policy=NAME, nodes=+N, or several, "
-                  "with commas. The log is needed from its beginning")
-      ->type_name("CHANGE")
-      ->delimiter(',')
-      ->excludes(inspect)
-      ->excludes(save)
-      ->excludes(job)
-      ->excludes(step)
-      ->excludes(sub->get_option("--from-snapshot"));
+  CLI::Option* what_if =
+      sub->add_option(
+             "--what-if",
+             options->what_if,
+             "What would have started when: strategy=NAME, policy=NAME, nodes=+N, or several, "
+             "with commas. The log is needed from its beginning")
+          ->type_name("CHANGE")
+          ->delimiter(',')
+          ->excludes(inspect)
+          ->excludes(save)
+          ->excludes(job)
+          ->excludes(step)
+          ->excludes(sub->get_option("--from-snapshot"));
+  sub->add_option("--plot",
+                  options->plot,
+                  "Write both as a drawing (SVG): waits, and starts, waiting jobs and cpus over "
+                  "time; -: to standard output, in place of the table")
+      ->type_name("FILE")
+      ->needs(what_if);
 }
 
 }  // namespace
@@ -211,7 +219,7 @@ void RegisterReplay(CLI::App& app, Context& context) {
       "  fluxqueue replay --file log.gz --step\n"
       "  fluxqueue replay --file log.gz --to 2026-11-02 --save snapshot.gz\n"
       "  fluxqueue replay --file log.gz --from-snapshot snapshot.gz\n"
-      "  fluxqueue replay --file log.gz --what-if strategy=easy,nodes=+10");
+      "  fluxqueue replay --file log.gz --what-if strategy=easy,nodes=+10 --plot easy.svg");
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(context, *options); };
   });

@@ -25,6 +25,7 @@ struct ReplayOptions {
   std::string job{};
   bool step = false;
   std::vector<std::string> what_if{};
+  std::string plot{};  // of a what-if
 };
 
 // The file's, or the system's. `written`: a file that the command writes, if any.

@@ -12,9 +12,11 @@
 #include "libs/base/status_macros.h"
 #include "libs/simulation/report.h"
 #include "libs/simulation/setting.h"
+#include "libs/simulation/what_if_plot.h"
 
 #include "tools/fluxqueue/simulate_tables.h"
 #include "tools/fluxqueue/table.h"
+#include "tools/fluxqueue/text_file.h"
 
 namespace fluxqueue::cli {
 namespace {
@@ -128,6 +130,21 @@ json ToJson(const std::vector<Row>& rows) {
   return jobs;
 }
 
+void Print(const Context& context,
+           const History& history,
+           const std::vector<Row>& rows,
+           const std::vector<Result>& runs) {
+  if (!context.structured()) {
+    fmt::print("{}\n{}",
+               FormatRows(rows, context.colour),
+               FormatRuns(runs, history.workload, context.colour));
+    return;
+  }
+  json object = simulation::ToJson(runs, history.workload);
+  object["jobs"] = ToJson(rows);
+  fmt::print("{}", context.Structured(object));
+}
+
 }  // namespace
 
 absl::StatusOr<simulation::Override> ParseWhatIf(const std::vector<std::string>& changes) {
@@ -157,20 +174,16 @@ absl::StatusOr<simulation::Override> ParseWhatIf(const std::vector<std::string>&
 absl::StatusOr<int> PlayWhatIf(const Context& context, const ReplayOptions& options) {
   ASSIGN_OR_RETURN(const simulation::Override change, ParseWhatIf(options.what_if));
   ASSIGN_OR_RETURN(const PoolReplay::Options bounds, BoundsOf(context, options));
-  ASSIGN_OR_RETURN(const auto source, SourceOf(context, options));
+  ASSIGN_OR_RETURN(const auto source, SourceOf(context, options, options.plot));
   ASSIGN_OR_RETURN(const History history, ReadSource(*source, bounds.to_ms));
   ASSIGN_OR_RETURN(simulation::Recorded recorded, simulation::ReplayHistory(history));
   ASSIGN_OR_RETURN(Result would_be, simulation::WhatIf(history, change, nullptr));
   const std::vector<Row> rows = Rows(history, recorded.result, would_be);
   const std::vector<Result> runs = {std::move(recorded.result), std::move(would_be)};
-  if (context.structured()) {
-    json object = simulation::ToJson(runs, history.workload);
-    object["jobs"] = ToJson(rows);
-    fmt::print("{}", context.Structured(object));
-  } else {
-    fmt::print("{}\n{}",
-               FormatRows(rows, context.colour),
-               FormatRuns(runs, history.workload, context.colour));
+  if (options.plot != "-") Print(context, history, rows, runs);
+  if (!options.plot.empty()) {
+    RETURN_IF_ERROR(WriteTextFile(
+        options.plot, simulation::PlotWhatIf(runs, history.workload, history.machine)));
   }
   if (recorded.replay.total.different() == 0) return 0;
   fmt::print(stderr,

@@ -29,6 +29,7 @@
 #include "tools/fluxqueue/load/trace_file.h"
 #include "tools/fluxqueue/simulate_tables.h"
 #include "tools/fluxqueue/table.h"
+#include "tools/fluxqueue/text_file.h"
 
 namespace fluxqueue::cli {
 namespace {
@@ -90,14 +91,6 @@ class Progress {
   std::chrono::steady_clock::time_point next_{};
   load::ProgressLine line_;
 };
-
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) return InvalidArgument("{}: cannot be written", path);
-  return absl::OkStatus();
-}
 
 absl::StatusOr<Machine> ReadMachine(const Options& options) {
   if (options.nodes.empty() == (options.processors == 0)) {
@@ -195,14 +188,14 @@ absl::Status Plot(const Options& options,
                   const Workload& workload,
                   const Machine& machine) {
   if (!options.svg.empty()) {
-    RETURN_IF_ERROR(WriteFile(options.svg, simulation::PlotSvg(runs, workload, machine)));
+    RETURN_IF_ERROR(WriteTextFile(options.svg, simulation::PlotSvg(runs, workload, machine)));
   }
   if (options.html.empty()) return absl::OkStatus();
   const std::string file = options.jobs.substr(options.jobs.find_last_of('/') + 1);
   const std::string title = machine.homogeneous()
                                 ? fmt::format("{} on {} processors", file, machine.processors)
                                 : fmt::format("{} on {} nodes", file, machine.nodes.size());
-  return WriteFile(options.html, simulation::PlotHtml(runs, workload, machine, title));
+  return WriteTextFile(options.html, simulation::PlotHtml(runs, workload, machine, title));
 }
 
 absl::StatusOr<simulation::Result> Play(
