@@ -1,7 +1,6 @@
 // fluxqueue simulate: a trace in virtual time, through the cores of the live services.
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
