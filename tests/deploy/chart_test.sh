@@ -244,6 +244,23 @@ signed_logs() {
   refused kafka.signing=yes signing
 }
 
+# What the logs hold is kept in a volume that outlives the release, or in one of yours.
+archive() {
+  accepted archive --set $TRIAL --set archive.enabled=true,archive.size=5Gi,archive.storageClass=slow
+  grep -q 'args: \["events","archive"\]' "$dir/archive.yaml"
+  grep -qx '    archive: {folder: /var/lib/fluxqueue/archive}' "$dir/archive.yaml"
+  [[ $(grep -c 'claimName: fluxqueue-archive}' "$dir/archive.yaml") == 1 ]] || die "not one pod has the volume"
+  sed -n '/^kind: PersistentVolumeClaim$/,/^---/p' "$dir/archive.yaml" >"$dir/claim.yaml"
+  grep -q 'helm.sh/resource-policy: keep' "$dir/claim.yaml"
+  grep -q 'storage: 5Gi' "$dir/claim.yaml"
+  grep -q 'storageClassName: slow' "$dir/claim.yaml"
+  accepted archive-yours --set $TRIAL --set archive.enabled=true,archive.existingClaim=mine
+  grep -q 'claimName: mine}' "$dir/archive-yours.yaml"
+  if grep '^kind: PersistentVolumeClaim$' "$dir/archive-yours.yaml"; then die "another claim is made"; fi
+  if grep -E 'fluxqueue-archive|/archive' "$dir/trial.yaml"; then die "there is one that was not asked for"; fi
+  refused archive.enabled=true,cli.enabled=false "archive.enabled: the command line fills it"
+}
+
 operators() {
   accepted operators --set $TRIAL --set webhook.certificate.certManager.enabled=true,grpc.certificates=certManager \
     --set autoscaling.by=lag,autoscaling.prometheus=http://prometheus:9090 \
@@ -444,6 +461,7 @@ step "an account for each service" own_accounts
 step "proofs of slots" proofs
 step "certificates of the chart are renewed" renewals
 step "signed logs" signed_logs
+step "the archive" archive
 step "operators" operators
 step "without what can be left out" without
 step "CRDs of another version" old_crds

@@ -49,6 +49,7 @@ config::Section Describe(SystemConfig* config, config::Presence dsn, std::string
       .Nested("kubernetes", Section().Path("kubeconfig", &config->kubeconfig))
       .Nested("signing",
               Section().Path("key", &config->signing_key).Path("keys", &config->signing_keys))
+      .Nested("archive", Section().Path("folder", &config->archive))
       .Nested("grpc",
               Section()
                   .Path("certificate", &config->grpc.certificate)

@@ -44,8 +44,9 @@ enum class Needs {
 };
 
 // The file that `tools/up` and the chart write: postgres.dsn (or $FLUXQUEUE_POSTGRES_DSN),
-// kafka.bootstrap and kafka.properties, kubernetes.kubeconfig, signing.key and signing.keys, and
-// how the queue is called: grpc.{certificate, key, authority, name} (libs/rpc/channel.h).
+// kafka.bootstrap and kafka.properties, kubernetes.kubeconfig, signing.key and signing.keys,
+// archive.folder, and how the queue is called: grpc.{certificate, key, authority, name}
+// (libs/rpc/channel.h).
 struct SystemConfig {
   std::string file;  // where it was found
   std::string dsn;
@@ -54,6 +55,7 @@ struct SystemConfig {
   // Whether there is a cluster to look at: a kubeconfig, or a pod's service account.
   bool has_cluster = false;
   rpc::ChannelFiles grpc{};
+  std::string archive{};        // the folder of `events archive`; empty: it is named there
   std::string signing_key{};  // of what is said again; empty: it is not signed
   std::string
       signing_keys{};  // what is said again must be signed by one of these; empty: it need not

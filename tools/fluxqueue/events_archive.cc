@@ -21,23 +21,44 @@ struct Options {
   std::string pool{};
 };
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
-  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
-  postgres::Connection connection(PostgresOptions(config.dsn));
-  ASSIGN_OR_RETURN(const auto pools, ReadPools(connection, options.pool));
-  int code = 0;
-  for (const auto& [pool, partition] : pools) {
-    ASSIGN_OR_RETURN(const auto source, EventsOfPool(config, pool));
-    ASSIGN_OR_RETURN(const Archived archived,
-                     AddToArchive(*source, fmt::format("{}/{}", options.folder, pool)));
-    fmt::print("{} records of pool {}\n", Thousands(archived.records), pool);
-    if (!archived.hole) continue;
+// Whether all that came since the last time was still there.
+absl::StatusOr<bool> ArchivePool(const SystemConfig& config,
+                                 const std::string& pool,
+                                 const std::string& folder) {
+  ASSIGN_OR_RETURN(const auto source, EventsOfPool(config, pool));
+  ASSIGN_OR_RETURN(const Archived archived,
+                   AddToArchive(*source, fmt::format("{}/{}", folder, pool)));
+  fmt::print("{} records of pool {}\n", Thousands(archived.records), pool);
+  if (archived.hole) {
     fmt::print(
         "pool {}: retention has taken what came next after the last time: it is lost, and a replay "
         "needs a snapshot of behind it\n",
         pool);
-    code = 1;
   }
+  return !archived.hole;
+}
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  const std::string& folder = options.folder.empty() ? config.archive : options.folder;
+  if (folder.empty()) {
+    return InvalidArgument("name a folder: as `events archive FOLDER`, or archive.folder in {}",
+                           config.file);
+  }
+  postgres::Connection connection(PostgresOptions(config.dsn));
+  ASSIGN_OR_RETURN(const auto pools, ReadPools(connection, options.pool));
+  int code = 0;
+  // One that fails keeps none of the others from being kept.
+  absl::Status failed;
+  for (const auto& [pool, partition] : pools) {
+    const absl::StatusOr<bool> whole = ArchivePool(config, pool, folder);
+    if (!whole.ok()) {
+      failed.Update(Annotate(whole.status(), "pool " + pool));
+    } else if (!*whole) {
+      code = 1;
+    }
+  }
+  if (!failed.ok()) return failed;
   return code;
 }
 
@@ -47,14 +68,14 @@ void AddEventsArchive(CLI::App* events, Context& context) {
   CLI::App* sub = events->add_subcommand(
       "archive", "Add what came of the pools' logs since the last time to a folder");
   const auto options = std::make_shared<Options>();
-  sub->add_option("FOLDER", options->folder, "With one for each pool")
-      ->type_name("FILE")
-      ->required();
+  sub->add_option("FOLDER",
+                  options->folder,
+                  "With one for each pool; default: archive.folder of the configuration")
+      ->type_name("FILE");
   sub->add_option("--pool", options->pool, "Only this pool")->type_name("POOL");
   sub->footer(
       "To be run from time to time, more often than retention takes something (30 days): what is "
-      "in "
-      "the archive\n"
+      "in the archive\n"
       "can be replayed for as long as it is kept. Exit status 1: something was lost in between.\n\n"
       "Examples:\n"
       "  fluxqueue events archive /srv/fluxqueue/events\n"

@@ -199,6 +199,11 @@ TEST_F(CliTest, AHealthySystemIsFoundHealthy) {
   EXPECT_THAT(stack->Run("events archive " + archive).output, HasSubstr(" records of pool main\n"));
   EXPECT_THAT(stack->Run("events archive " + archive).output,
               HasSubstr("0 records of pool main\n"));
+  EXPECT_THAT(stack->Run("events archive").output, HasSubstr("or archive.folder in "));
+  const std::string named = stack->config() + ".named";
+  std::ofstream(named) << std::ifstream(stack->config()).rdbuf()
+                       << fmt::format("archive: {{folder: \"{}\"}}\n", archive);
+  EXPECT_EQ(stack->Call("events archive --config " + named).output, "0 records of pool main\n");
   const Result archived = stack->Call(fmt::format("replay --file {}/main -o json", archive));
   EXPECT_EQ(archived.status, 0) << archived.output;
   EXPECT_EQ(json::parse(archived.output)["identical"], counts["identical"]);
