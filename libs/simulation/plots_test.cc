@@ -130,12 +130,17 @@ TEST(WhatIfPlotTest, ALogAsItWasAndMightHaveBeen) {
   waits.end = Outcome::End::kWaits;
   std::vector<Result> runs = {
       {.name = "as recorded", .outcomes = {Ran(0, 0, 10), Ran(0, 10, 20), waits}},
-      {.name = "1 more node", .outcomes = {Ran(0, 0, 10, {{0, {}}}), Ran(0, 0, 10, {{1, {}}}), waits}}};
+      {.name = "1 more node",
+       .outcomes = {Ran(0, 0, 10, {{0, {}}}), Ran(0, 0, 10, {{1, {}}}), waits}}};
   for (Result& run : runs) run.summary = Summarise(workload, machine, run.outcomes);
   const std::string svg = PlotWhatIf(runs, workload, machine);
-  for (const char* there :
-       {"as recorded", "1 more node", "Wait of each job", "Jobs that have started",
-        "Jobs that wait", "Cpus in use", "% of those that there were"}) {
+  for (const char* there : {"as recorded",
+                            "1 more node",
+                            "Wait of each job",
+                            "Jobs that have started",
+                            "Jobs that wait",
+                            "Cpus in use",
+                            "% of those that there were"}) {
     EXPECT_THAT(svg, HasSubstr(there));
   }
   // Waits of 0, 10 and 20 s, and of 0, 0 and 20 s, between the top at 30 and the bottom at 218.

@@ -57,8 +57,8 @@ std::vector<double> StartedBy(const Result& run, double span_s) {
   std::vector<double> counts;
   for (size_t i = 0; i < kIntervals; ++i) {
     const double until_s = span_s * (static_cast<double>(i) + 0.5) / kIntervals;
-    counts.push_back(static_cast<double>(
-        std::upper_bound(starts.begin(), starts.end(), until_s) - starts.begin()));
+    counts.push_back(static_cast<double>(std::upper_bound(starts.begin(), starts.end(), until_s) -
+                                         starts.begin()));
   }
   return counts;
 }
@@ -103,10 +103,8 @@ std::vector<LineChart> TimeCharts(const std::vector<Result>& runs,
   const TimeUnit unit = UnitOf(span_s);
   const std::string x_label = fmt::format("time since the first submission, {}", unit.name);
   const auto chart = [&](const char* title, const char* y_label) {
-    return LineChart{.title = title,
-                     .y_label = y_label,
-                     .x_label = x_label,
-                     .x_max = span_s / unit.seconds};
+    return LineChart{
+        .title = title, .y_label = y_label, .x_label = x_label, .x_max = span_s / unit.seconds};
   };
   std::vector<LineChart> charts = {chart("Jobs that have started", "jobs"),
                                    chart("Jobs that wait", "jobs"),

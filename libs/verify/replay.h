@@ -185,7 +185,9 @@ class Replayer {
   }
 
   // Called with each message that a core decides for the log, when it does.
-  void OnDecision(std::function<void(const events::v1::Envelope&)> said) { said_ = std::move(said); }
+  void OnDecision(std::function<void(const events::v1::Envelope&)> said) {
+    said_ = std::move(said);
+  }
 
   // A pool as it stands behind what was folded; null: nothing of it was. Valid until the next Fold.
   const queue_core::QueueCore* Queue(const std::string& pool) const;

@@ -20,6 +20,7 @@
 #include "libs/base/status_macros.h"
 #include "tests/bench/replay_log.h"
 #include "tests/bench/report.h"
+
 #include "tools/fluxqueue/event_source.h"
 #include "tools/fluxqueue/gzip_file.h"
 #include "tools/fluxqueue/pool_replay.h"
@@ -111,10 +112,8 @@ absl::Status Measure(const std::string& file, Report* report) {
   for (const auto& [name, run] : parts) {
     ASSIGN_OR_RETURN(const Figures figures, Apart(run));
     const double rate = static_cast<double>(figures.events) / figures.seconds;
-    report->Row({name,
-                 Number(static_cast<double>(figures.events)),
-                 Number(rate),
-                 Number(figures.mib)});
+    report->Row(
+        {name, Number(static_cast<double>(figures.events)), Number(rate), Number(figures.mib)});
     report->json()[name] = {
         {"events", figures.events}, {"events_per_s", rate}, {"peak_mib", figures.mib}};
     if (std::string_view(name) == "decoded") {

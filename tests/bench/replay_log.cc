@@ -17,6 +17,7 @@
 #include "libs/simulation/machine.h"
 #include "libs/simulation/submission.h"
 #include "libs/verify/event_file.h"
+
 #include "tools/fluxqueue/gzip_file.h"
 
 namespace fluxqueue::bench {

@@ -55,7 +55,7 @@ struct SystemConfig {
   // Whether there is a cluster to look at: a kubeconfig, or a pod's service account.
   bool has_cluster = false;
   rpc::ChannelFiles grpc{};
-  std::string archive{};        // the folder of `events archive`; empty: it is named there
+  std::string archive{};      // the folder of `events archive`; empty: it is named there
   std::string signing_key{};  // of what is said again; empty: it is not signed
   std::string
       signing_keys{};  // what is said again must be signed by one of these; empty: it need not

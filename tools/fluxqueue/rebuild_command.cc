@@ -59,11 +59,10 @@ class Logs {
     }
     ASSIGN_OR_RETURN(auto source, Open());
     sources_.push_back(std::move(source));
-    auto replay = std::make_unique<PoolReplay>(*sources_.back(),
-                                               PoolReplay::Options{.library = options_.library,
-                                                                   .from = from_,
-                                                                   .to_offset = offset,
-                                                                   .keeps_rows = true});
+    auto replay = std::make_unique<PoolReplay>(
+        *sources_.back(),
+        PoolReplay::Options{
+            .library = options_.library, .from = from_, .to_offset = offset, .keeps_rows = true});
     RETURN_IF_ERROR(replay->Run());
     RETURN_IF_ERROR(CheckReaches(*replay, sources_.back()->header(), offset));
     return replay;
@@ -206,7 +205,8 @@ void RegisterRebuild(CLI::App& app, Context& context) {
       "Examples:\n"
       "  fluxqueue rebuild default\n"
       "  fluxqueue rebuild default --yes\n"
-      "  fluxqueue rebuild default --file /srv/fluxqueue/events/default --from-snapshot snapshot.gz");
+      "  fluxqueue rebuild default --file /srv/fluxqueue/events/default --from-snapshot "
+      "snapshot.gz");
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(context, *options); };
   });

@@ -11,7 +11,8 @@
 namespace fluxqueue::cli {
 namespace {
 
-constexpr char kAllowed[] = "Enter: the next event; N: that many; /TEXT: the next that names it; q: the end";
+constexpr char kAllowed[] =
+    "Enter: the next event; N: that many; /TEXT: the next that names it; q: the end";
 
 }  // namespace
 

@@ -182,8 +182,8 @@ absl::StatusOr<int> PlayWhatIf(const Context& context, const ReplayOptions& opti
   const std::vector<Result> runs = {std::move(recorded.result), std::move(would_be)};
   if (options.plot != "-") Print(context, history, rows, runs);
   if (!options.plot.empty()) {
-    RETURN_IF_ERROR(WriteTextFile(
-        options.plot, simulation::PlotWhatIf(runs, history.workload, history.machine)));
+    RETURN_IF_ERROR(WriteTextFile(options.plot,
+                                  simulation::PlotWhatIf(runs, history.workload, history.machine)));
   }
   if (recorded.replay.total.different() == 0) return 0;
   fmt::print(stderr,
