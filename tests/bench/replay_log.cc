@@ -58,10 +58,24 @@ class Pool {
   void Submit() {
     now_ += kStep;
     trace::TraceJob job;
-    job.name = fmt::format("{:08x}-0000-4000-8000-{:012x}", random_(), submitted_++);
+    job.name = fmt::format("{:08x}-{:04x}-4{:03x}-8{:03x}-{:08x}{:04x}",
+                           random_(),
+                           random_() & 0xffff,
+                           random_() & 0xfff,
+                           random_() & 0xfff,
+                           random_(),
+                           random_() & 0xffff);
     job.slots = int64_t{1} << (random_() % 3);
     job.requests = {{"cpu", 1000 * (int64_t{1} << (random_() % 3))}, {"memory", int64_t{1} << 30}};
-    Tell("admission/watch", submissions_.Make(job, std::chrono::minutes(10), now_));
+    Envelope message = submissions_.Make(job, std::chrono::minutes(10), now_);
+    message.set_traceparent(fmt::format("00-{:08x}{:08x}{:08x}{:08x}-{:08x}{:08x}-01",
+                                        random_(),
+                                        random_(),
+                                        random_(),
+                                        random_(),
+                                        random_(),
+                                        random_()));
+    Tell("admission/watch", std::move(message));
   }
   // The job that has run longest, while more run than the cluster is to have.
   void EndSome() {
@@ -148,7 +162,6 @@ class Pool {
   Millis now_{1'700'000'000'000};
   int64_t log_offset_ = 0;
   int64_t facts_offset_ = 0;
-  uint64_t submitted_ = 0;
   uint64_t records_ = 0;
 };
 
