@@ -71,7 +71,7 @@ class Filler {
       case FieldDescriptor::CPPTYPE_UINT32:
         return Store<uint32_t>(field,
                                message,
-                               4'000'000'000 + number_,
+                               4'000'000'000U + static_cast<uint32_t>(number_),
                                &Reflection::SetUInt32,
                                &Reflection::AddUInt32);
       case FieldDescriptor::CPPTYPE_UINT64:

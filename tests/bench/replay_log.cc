@@ -67,15 +67,7 @@ class Pool {
                            random_() & 0xffff);
     job.slots = int64_t{1} << (random_() % 3);
     job.requests = {{"cpu", 1000 * (int64_t{1} << (random_() % 3))}, {"memory", int64_t{1} << 30}};
-    Envelope message = submissions_.Make(job, std::chrono::minutes(10), now_);
-    message.set_traceparent(fmt::format("00-{:08x}{:08x}{:08x}{:08x}-{:08x}{:08x}-01",
-                                        random_(),
-                                        random_(),
-                                        random_(),
-                                        random_(),
-                                        random_(),
-                                        random_()));
-    Tell("admission/watch", std::move(message));
+    Tell("admission/watch", submissions_.Make(job, std::chrono::minutes(10), now_));
   }
   // The job that has run longest, while more run than the cluster is to have.
   void EndSome() {
@@ -113,6 +105,13 @@ class Pool {
     message->set_stream(stream);
     message->set_sequence(++sequences_[stream]);
     message->set_time_ms(now_.count());
+    message->set_traceparent(fmt::format("00-{:08x}{:08x}{:08x}{:08x}-{:08x}{:08x}-01",
+                                         random_(),
+                                         random_(),
+                                         random_(),
+                                         random_(),
+                                         random_(),
+                                         random_()));
   }
   void Keep(cli::GzipWriter& file, int64_t offset, const Envelope& message) {
     file.Write(verify::FormatEventLine({.offset = offset, .time = now_, .message = message}));
