@@ -62,7 +62,7 @@ TEST(EventStepTest, ANewDayIsNamed) {
 
 TEST(EventStepTest, LinesAreCut) {
   const std::string text = Step().Format(kTime, 20, false);
-  EXPECT_THAT(text, HasSubstr("\n    team/train  Alloc\n"));
+  EXPECT_THAT(text, HasSubstr("\n    team/train  Allo\n"));
 }
 
 TEST(EventStepTest, IsForgottenWithTheNextEvent) {
