@@ -288,7 +288,7 @@ TEST_F(CliTest, TablesAreRebuiltFromTheLogOrASnapshot) {
   const std::string snapshot = stack->config() + ".snapshot.gz";
   EXPECT_EQ(stack->Run("replay --pool main --save " + snapshot).status, 0);
   stack->Say("admission/watch", queue_core::QueueMade("later"));
-  stack->Await("SELECT count(*) FROM queue.queues WHERE name = 'later'", "1");
+  stack->Await("SELECT count(*) FROM queue.queues WHERE queue = 'later'", "1");
   stack->Await(
       "SELECT q.next_offset = m.next_offset FROM queue.inbox q JOIN matcher.inbox m USING "
       "(partition) WHERE partition = 3",
