@@ -1,7 +1,9 @@
 // The book as rows, and what is known besides jobs and queues from them again.
 #include <algorithm>
+#include <utility>
 
 #include "libs/queue_core/job_book.h"
+#include "libs/queue_core/job_change.h"
 #include "libs/queue_core/queue_spec.h"
 
 #include "fmt/format.h"
@@ -86,6 +88,14 @@ UsageChange ToChange(const scheduling::DurationPredictor::Change& change) {
 }
 
 }  // namespace
+
+JobChange ChangeOf(std::string row) {
+  queue::v1::JobRow parsed;
+  parsed.ParseFromString(row);
+  JobChange change = ToChange(FromRow(parsed), parsed.fact().pool());
+  change.row = std::move(row);
+  return change;
+}
 
 scheduling::PastRow FromRow(const queue::v1::PastRow& kept) {
   scheduling::PastRow row{

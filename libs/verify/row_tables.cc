@@ -1,5 +1,6 @@
 #include "libs/verify/row_tables.h"
 
+#include "libs/queue_core/job_change.h"
 #include "libs/scheduling/dependencies.h"
 
 namespace fluxqueue::verify {
@@ -30,10 +31,7 @@ QueueTables::QueueTables(const replay::v1::QueueTables& saved)
       queues_(saved.queues().begin(), saved.queues().end()),
       cycles_(saved.cycles().begin(), saved.cycles().end()) {
   for (const auto& [id, job] : saved.jobs()) {
-    queue_core::JobChange& change = jobs_[id];
-    change.job_id = id;
-    change.ending = job.ending();
-    change.row = job.row();
+    jobs_[id] = queue_core::ChangeOf(job.row());
     if (job.ending() != 0) endings_[job.ending()] = id;
   }
   for (const auto& usage : saved.usage()) usage_[{usage.kind(), usage.name()}] = usage.row();

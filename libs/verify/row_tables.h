@@ -22,7 +22,7 @@ class QueueTables {
 
   void Write(const queue_core::Changes& changes);
   queue_core::Rows Rows() const;
-  // All of it as one batch. REQUIRES: it was not made of what was saved.
+  // All of it as one batch.
   queue_core::Changes All() const;
   replay::v1::QueueTables Save() const;
 

@@ -13,6 +13,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/model/rules.h"
+#include "libs/verify/row_tables.h"
 
 #include "tools/fluxqueue/job_story.h"
 #include "tools/fluxqueue/pool_view.h"
@@ -133,6 +134,35 @@ TEST_F(PoolReplayTest, GoesOnFromASnapshot) {
   EXPECT_EQ(result.total.different(), 0U);
 }
 
+// Of all jobs, what their table has beside their rows.
+std::vector<std::string> Columns(const verify::Replayer& replayer) {
+  std::vector<std::string> jobs;
+  for (const queue_core::JobChange& job : replayer.queue_tables("default").All().jobs) {
+    jobs.push_back(fmt::format("{} {} {}/{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+                               job.job_id,
+                               job.queue,
+                               job.name_space,
+                               job.name,
+                               job.kind,
+                               static_cast<int>(job.state),
+                               job.version,
+                               job.attempt,
+                               job.reason,
+                               job.message,
+                               job.slots,
+                               job.priority,
+                               job.created_ms,
+                               job.start_ms,
+                               job.updated_ms,
+                               job.placement_hash,
+                               job.ending,
+                               job.most_slots,
+                               job.user,
+                               job.jobspec_bytes));
+  }
+  return jobs;
+}
+
 TEST_F(PoolReplayTest, ASnapshotOfTheWholeLogNeedsNoMoreOfIt) {
   Run({.keeps_rows = true});
   const replay::v1::Snapshot snapshot = replay_->replayer().Save("default");
@@ -141,6 +171,7 @@ TEST_F(PoolReplayTest, ASnapshotOfTheWholeLogNeedsNoMoreOfIt) {
   const absl::Status status = rest.Run();
   ASSERT_TRUE(status.ok()) << Message(status);
   EXPECT_TRUE(MessageDifferencer::Equals(rest.replayer().Save("default"), snapshot));
+  EXPECT_EQ(Columns(rest.replayer()), Columns(replay_->replayer()));
 }
 
 // A source whose log begins in the middle, if there is any of it.
