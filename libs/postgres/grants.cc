@@ -76,6 +76,7 @@ const std::vector<Grant>& Grants() {
       {"queue", "inbox", "graph", "SELECT"},
       // Where pods are to be bound; which partition a pool's facts go to.
       {"matcher", "allocations", "binder", "SELECT"},
+      {"matcher", "graph_nodes", "binder", "SELECT"},
       {"admission", "pools", "binder", "SELECT"},
       // What pods that wait are to say.
       {"queue", "lack_nodes", "binder", "SELECT"},

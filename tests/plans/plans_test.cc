@@ -274,7 +274,7 @@ TEST_F(PlansTest, OfWhoLooksAtTheGraph) {
 TEST_F(PlansTest, OfTheBinder) {
   ReadsLittle("binder", [](Tx& tx) { binder::LoadJobs(tx, 3); });
   ReadsLittle("binder", [](Tx& tx) {
-    binder::LoadPlacements(tx, {{Running(), 1}, {Ended(), 1}});
+    binder::LoadPlacements(tx, {{Running(), 1, "p", {"n1"}}, {Ended(), 1}});
     binder::LoadMissed(tx, "");
     binder::LoadLackNodes(tx);
     binder::LoadPools(tx);

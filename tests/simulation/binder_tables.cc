@@ -99,6 +99,10 @@ std::map<std::pair<std::string, uint32_t>, PlacementRow> LoadPlacements(
     PlacementRow& placement = placements[{key.job_id, key.attempt}];
     CHECK(placement.placement.ParseFromString(row->row.placement), "a placement does not decode");
     placement.released = row->row.released;
+    for (const std::string& name : key.nodes) {
+      const auto* node = TablesOf<MatcherTables>(tx).nodes.Find({key.pool, name});
+      if (node != nullptr && node->present) placement.node_uids[name] = node->uid;
+    }
   }
   return placements;
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "services/binder/domain/plan_context.h"
 #include "tests/simulation/admission_tables.h"
 #include "tests/simulation/binder_tables.h"
 
@@ -51,6 +52,7 @@ ClusterWorld::ClusterWorld(const Trial& trial, std::map<std::string, Job> jobs)
   for (int node = 0; node < kNodes; ++node) standins_.AddNode(NodeName(node));
   cluster_.OnWrite([this](const std::string& plural, const Object* before, const Object* after) {
     if (plural == kPods.plural) Written(before, after);
+    if (plural == kubernetes::kNodes.plural && after == nullptr) gone_[before->uid] = Now();
     if (plural == kubernetes::kJobs.plural && after != nullptr && IsComplete(*after)) {
       JobOf(after->uid).ended = true;
     }
@@ -164,16 +166,30 @@ void ClusterWorld::Check() {
 }
 
 void ClusterWorld::Changed(const std::string& id, model::JobState state) {
+  if (state == model::JobState::kAllocated) {
+    allocated_[{id, database().Of<QueueTables>().jobs.Find(id)->job.attempt}] = Now();
+  }
   const bool there = cluster_.Find(kubernetes::kJobs, kSpace, id) != nullptr;
   if (state == model::JobState::kCancelled && there && !went_back_) {
     Fail(fmt::format("{} is cancelled, and its Job is there", id));
   }
 }
 
-bool ClusterWorld::IsOnAnother(const Live& pod) const {
+bool ClusterWorld::IsOnAnother(const std::string& uid, const Live& pod) {
   const auto given = given_.find({pod.id, pod.slot.attempt, pod.slot.slot});
   const SimCluster::Stored node = cluster_.Find(kubernetes::kNodes, "", pod.node);
-  return given != given_.end() && (node == nullptr || node->uid != given->second);
+  if (given == given_.end() || (node != nullptr && node->uid == given->second)) return false;
+  const auto gone = gone_.find(given->second);
+  const auto allocated = allocated_.find({pod.id, pod.slot.attempt});
+  const TimePoint sent = cluster_.binding_sent();
+  const bool came_late = gone == gone_.end() || gone->second >= sent;
+  const bool was_fresh =
+      allocated != allocated_.end() && sent <= allocated->second + binder::kSureFor;
+  if (!came_late && !was_fresh) {
+    Fail(fmt::format("{} is bound to {}, which is another node by now", uid, pod.node));
+  }
+  ++counts()[came_late ? "pods bound late to another" : "pods bound fresh to another"];
+  return true;
 }
 
 void ClusterWorld::PodBound(const Object& pod) {
@@ -187,8 +203,7 @@ void ClusterWorld::PodBound(const Object& pod) {
                     kubernetes::FormatSlotName(bound.slot)));
   }
   CheckRow(pod.uid, bound);
-  if (IsOnAnother(bound)) {
-    ++counts()["pods bound to another node"];
+  if (IsOnAnother(pod.uid, bound)) {
     lost_.insert(pod.uid);
     live_.erase(pod.uid);
     return;

@@ -45,11 +45,14 @@ class ClusterWorld final : public PoolWorld {
     int64_t cpu = 0;
   };
 
+  TimePoint Now() { return scheduler().now(); }
   void Written(const Object* before, const Object* after);
   void PodBound(const Object& pod);
-  // Its slot is on a node of that name that is another by now. The binder, which knows names, may
-  // not have heard yet that its job is to stop; then only the kubelet says whether there is room.
-  bool IsOnAnother(const Live& pod) const;
+  // Its slot is on a node of that name that is another by now. The binder may not have heard yet
+  // that the job is to stop; then only the kubelet says whether there is room. Fails, but for what
+  // the binder lets pass: a Binding was on its way when the node went, or the job had just been
+  // allocated.
+  bool IsOnAnother(const std::string& uid, const Live& pod);
   void CheckAllocated(const std::string& uid, const Live& pod);
   void CheckRow(const std::string& uid, const Live& pod);
   void CheckOthers(const std::string& uid, const Live& pod);
@@ -62,9 +65,11 @@ class ClusterWorld final : public PoolWorld {
   std::map<std::string, JobTraits> traits_;
   // By job, attempt and slot: the uid of its node, as the matcher knew it when it gave the slot.
   std::map<MatcherTables::Key, std::string> given_;
-  std::map<std::string, Live> live_;  // by uid
-  std::set<std::string> lost_;        // uids
-  std::set<std::string> forgotten_;   // Jobs that a backup did not have
+  std::map<std::pair<std::string, uint32_t>, TimePoint> allocated_;  // by job and attempt: when
+  std::map<std::string, TimePoint> gone_;                            // nodes, by uid: since when
+  std::map<std::string, Live> live_;                                 // by uid
+  std::set<std::string> lost_;                                       // uids
+  std::set<std::string> forgotten_;  // Jobs that a backup did not have
   bool went_back_ = false;
   size_t first_changes_ = 0;  // that made the cluster as it is at first: all backups have them
 };

@@ -77,7 +77,9 @@ class SimClient final : public kubernetes::Cluster {
         threads_(scheduler_, owner) {}
 
   absl::Status Bind(const kubernetes::Binding& binding) override {
-    return Change([&cluster = cluster_, binding] { return cluster.Bind(binding); });
+    return Change([&cluster = cluster_, binding, sent = scheduler_.now()] {
+      return cluster.Bind(binding, sent);
+    });
   }
 
   absl::Status Watch(const Resource& resource,

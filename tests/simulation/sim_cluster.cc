@@ -188,7 +188,7 @@ absl::Status SimCluster::Delete(const Resource& resource,
   return absl::OkStatus();
 }
 
-absl::Status SimCluster::Bind(const kubernetes::Binding& binding) {
+absl::Status SimCluster::Bind(const kubernetes::Binding& binding, TimePoint sent) {
   const Stored found = Find(kubernetes::kPods, binding.space, binding.pod);
   if (found == nullptr) return NotFound(binding.pod);
   const kubernetes::Preconditions& preconditions = binding.preconditions;
@@ -200,6 +200,7 @@ absl::Status SimCluster::Bind(const kubernetes::Binding& binding) {
   for (const auto& [key, value] : binding.annotations) {
     bound["metadata"]["annotations"][key] = value;
   }
+  binding_sent_ = sent;
   Put(kubernetes::kPods, std::move(bound));
   return absl::OkStatus();
 }

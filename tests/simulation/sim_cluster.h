@@ -77,6 +77,8 @@ class SimCluster {
   bool away() const { return faults_.away_until > scheduler_.now(); }
   // All watches break. `expire`: none can go on from where it was.
   void CutWatches(bool expire);
+  // When the last Binding that was done had been sent.
+  TimePoint binding_sent() const { return binding_sent_; }
   // As when a backup is restored that lacks the last changes, as the documentation says: objects
   // have the versions that they had, later ones are far higher, and no watch can go on.
   void GoBack(size_t changes);
@@ -109,7 +111,8 @@ class SimCluster {
                       const std::string& space,
                       const std::string& name,
                       const kubernetes::Preconditions& preconditions);
-  absl::Status Bind(const kubernetes::Binding& binding);
+  // `sent`: when the call was made.
+  absl::Status Bind(const kubernetes::Binding& binding, TimePoint sent);
 
   // ---- of watches
 
@@ -138,6 +141,7 @@ class SimCluster {
   uint64_t expired_ = 0;  // no watch begins before it
   uint64_t cuts_ = 0;
   uint64_t uids_ = 0;
+  TimePoint binding_sent_{};
 };
 
 // The string at that JSON pointer; empty: there is none.

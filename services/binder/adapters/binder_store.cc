@@ -1,5 +1,7 @@
 #include "services/binder/adapters/binder_store.h"
 
+#include <set>
+
 #include "fluxqueue/queue/v1/rows.pb.h"
 
 #include "libs/base/log.h"
@@ -29,6 +31,16 @@ constexpr Statement kLoadPlacements{
     "CROSS JOIN LATERAL ("
     "  SELECT * FROM matcher.allocations x "
     "  WHERE x.job_id = wanted.job_id AND x.attempt = wanted.attempt AND x.part = 0 OFFSET 0) a"};
+// A matcher of an older release lets no binder read them.
+constexpr Statement kKnowsNodes{"binder_knows_nodes",
+                                "SELECT has_table_privilege('matcher.graph_nodes', 'SELECT')"};
+constexpr Statement kLoadNodes{
+    "binder_load_nodes",
+    "SELECT n.pool, n.name, n.uid FROM unnest($1::text[], $2::text[]) AS wanted(pool, name) "
+    "CROSS JOIN LATERAL ("
+    "  SELECT * FROM matcher.graph_nodes x "
+    "  WHERE x.pool = wanted.pool AND x.name = wanted.name OFFSET 0) n "
+    "WHERE n.present"};
 constexpr Statement kLoadPools{"binder_load_pools", "SELECT pool, partition FROM admission.pools"};
 
 // A queue of an older release has no such table, and lets no binder read.
@@ -148,8 +160,46 @@ void WriteRows(pqxx::transaction_base& tx, const Rows& rows) {
   Slots().Write(tx, rows.slots, 0);
 }
 
+namespace {
+
+// By pool and name.
+using Uids = std::map<std::pair<std::string, std::string>, std::string>;
+
+Uids LoadNodes(pqxx::transaction_base& tx, const std::vector<PlacementKey>& keys) {
+  std::set<std::pair<std::string, std::string>> wanted;
+  for (const PlacementKey& key : keys) {
+    for (const std::string& node : key.nodes) wanted.emplace(key.pool, node);
+  }
+  Uids uids;
+  if (wanted.empty() || !Exec(tx, kKnowsNodes)[0][0].as<bool>()) return uids;
+  TextArray pools;
+  TextArray names;
+  for (const auto& [pool, name] : wanted) {
+    pools.Add(pool);
+    names.Add(name);
+  }
+  for (const pqxx::row& row : Exec(tx, kLoadNodes, pools.text(), names.text())) {
+    uids[{row[0].as<std::string>(), row[1].as<std::string>()}] = row[2].as<std::string>();
+  }
+  return uids;
+}
+
+std::map<std::string, std::string> UidsOf(const PlacementKey& key, const Uids& uids) {
+  std::map<std::string, std::string> of_key;
+  for (const std::string& node : key.nodes) {
+    const auto uid = uids.find({key.pool, node});
+    if (uid != uids.end()) of_key.insert({node, uid->second});
+  }
+  return of_key;
+}
+
+}  // namespace
+
+// Nodes first: each statement sees what was committed when it began, and a node that is another
+// takes its slots along.
 std::map<std::pair<std::string, uint32_t>, PlacementRow> LoadPlacements(
     pqxx::transaction_base& tx, const std::vector<PlacementKey>& keys) {
+  const Uids uids = LoadNodes(tx, keys);
   std::map<std::pair<std::string, uint32_t>, PlacementRow> placements;
   if (keys.empty()) return placements;
   TextArray ids;
@@ -167,6 +217,10 @@ std::map<std::pair<std::string, uint32_t>, PlacementRow> LoadPlacements(
     }
     placement.released = row[3].as<bool>();
     placements.emplace(std::pair(job_id, row[1].as<uint32_t>()), std::move(placement));
+  }
+  for (const PlacementKey& key : keys) {
+    const auto placement = placements.find({key.job_id, key.attempt});
+    if (placement != placements.end()) placement->second.node_uids = UidsOf(key, uids);
   }
   return placements;
 }

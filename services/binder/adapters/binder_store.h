@@ -27,7 +27,8 @@ std::vector<StoredJob> LoadJobs(pqxx::transaction_base& tx, int partition);
 void WriteRows(pqxx::transaction_base& tx, const Rows& rows);
 
 // From matcher.allocations; keys without a row are absent. So is a placement that does not decode,
-// a defect of the matcher's: it is logged.
+// a defect of the matcher's: it is logged. The uids of nodes are from matcher.graph_nodes, of which
+// a matcher of an older release lets no binder read: there are none then.
 std::map<std::pair<std::string, uint32_t>, PlacementRow> LoadPlacements(
     pqxx::transaction_base& tx, const std::vector<PlacementKey>& keys);
 

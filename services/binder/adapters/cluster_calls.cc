@@ -33,6 +33,13 @@ CallResult NotDone(const Call& call, const absl::Status& status) {
   return result;
 }
 
+// It waits until the queue says what becomes of it.
+CallResult NotMade(const Call& call, std::string why) {
+  CallResult result = Result(call, Outcome::kRetry, std::move(why));
+  result.unmade = true;
+  return result;
+}
+
 bool IsConflict(const absl::Status& status) {
   return absl::IsAborted(status) || absl::IsAlreadyExists(status);
 }
@@ -116,6 +123,7 @@ CallResult ClusterCalls::Bind(const Call& call) {
     if (limited.outcome != Outcome::kDone || !limited.pod.has_value()) return limited;
     version = limited.pod->resource_version;
   }
+  if (std::optional<CallResult> replaced = NodeReplaced(call)) return *std::move(replaced);
   kubernetes::Binding binding;
   binding.space = call.space;
   binding.pod = call.name;
@@ -172,7 +180,21 @@ CallResult ClusterCalls::Release(const Call& call) {
   if (read.pod->resource_version != call.resource_version || !read.pod->Waiting()) return read;
   const std::string patch = ReleasePatch(*text, call, proofs_.Prove(call));
   if (patch.empty()) return Result(call, Outcome::kRefused, "the pod is not a JSON object");
+  if (std::optional<CallResult> replaced = NodeReplaced(call)) return *std::move(replaced);
   return PatchPod(call, patch);
+}
+
+std::optional<CallResult> ClusterCalls::NodeReplaced(const Call& call) {
+  const auto now = clock_.Monotonic().time_since_epoch();
+  if (call.sure_until == Millis::max() || now <= call.sure_until) return std::nullopt;
+  if (call.node_uid.empty()) return NotMade(call, "its node may be another by now");
+  const absl::StatusOr<std::string> text = cluster_.Get(kubernetes::kNodes, "", call.node);
+  if (absl::IsNotFound(text.status())) return NotMade(call, "its node is gone");
+  if (!text.ok()) return NotDone(call, text.status());
+  const absl::StatusOr<kubernetes::ObjectMeta> meta = kubernetes::ParseMeta(*text);
+  if (!meta.ok()) return Result(call, Outcome::kRetry, Message(meta.status()));
+  if (meta->uid == call.node_uid) return std::nullopt;
+  return NotMade(call, "its node is another by now");
 }
 
 CallResult ClusterCalls::Fence(const Call& call) {
@@ -296,6 +318,10 @@ CallResult ClusterCalls::LookAtNode(const Call& call) {
   if (!text.ok()) return NotDone(call, text.status());
   const absl::StatusOr<kubernetes::Node> node = kubernetes::ParseNode(*text);
   if (!node.ok()) return Result(call, Outcome::kRetry, Message(node.status()));
+  if (!call.node_uid.empty() && node->meta.uid != call.node_uid) {
+    result.node_closed = "is another by now";
+    return result;
+  }
   std::optional<std::string> closed = kubernetes::WhyClosed(*node, {});
   if (closed.has_value()) {
     const absl::StatusOr<std::string> pod = cluster_.Get(kubernetes::kPods, call.space, call.name);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -44,6 +45,9 @@ class ClusterCalls {
   CallResult LimitPod(const Call& call);
   // The Job of the call, or the result that it cannot be had.
   std::variant<kubernetes::Job, CallResult> FindJob(const Call& call);
+  // Unset: the node is still the one that the slot was given on, as far as can be known: the API
+  // server does not heed the uid of a Binding's target.
+  std::optional<CallResult> NodeReplaced(const Call& call);
   CallResult CheckNode(const Call& call);
   CallResult LookAtNode(const Call& call);
   CallResult ReadJob(const Call& call);

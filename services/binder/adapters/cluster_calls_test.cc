@@ -1,12 +1,17 @@
 #include "services/binder/adapters/cluster_calls.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/testing_scripted_api.h"
 
 namespace fluxqueue::binder {
 namespace {
 
 using nlohmann::json;
+using ::testing::ElementsAre;
 
 Call ReleaseCall() {
   Call call;
@@ -98,6 +103,57 @@ TEST(DisruptionPatch, SaysWhyThePodIsDeleted) {
     "status":{"conditions":[{"type":"DisruptionTarget","status":"True",
       "reason":"DeletionByFluxqueue","message":"stopped for job lab/b",
       "lastTransitionTime":"1970-01-01T00:00:00.000Z"}]}})"));
+}
+
+// There is a node n1, whose uid is "u1", and the pod of any Binding.
+class BindCallTest : public ::testing::Test {
+ protected:
+  CallResult Bind(const std::string& node_uid, Millis sure_until) {
+    Call call;
+    call.kind = Call::Kind::kBind;
+    call.job_id = "job";
+    call.slot = 0;
+    call.slots = 1;
+    call.space = "lab";
+    call.name = call.uid = "p";
+    call.node = "n1";
+    call.node_uid = node_uid;
+    call.sure_until = sure_until;
+    return calls_.Make(call);
+  }
+
+  kubernetes::scripted::NotedApi api_{[this](const http::Request& request) {
+    api_.Note(request.method + " " + request.path.substr(request.path.rfind('/') + 1));
+    return http::Response{.status = 200, .body = R"({"metadata":{"name":"n1","uid":"u1"}})"};
+  }};
+  kubernetes::Client client_{api_.config()};
+  const SlotProofs proofs_{std::string(SlotProofs::kLeastKeyBytes, 'k')};
+  RealClock clock_;
+  ClusterCalls calls_{client_, proofs_, clock_, Millis(1000)};
+};
+
+TEST_F(BindCallTest, WhileTheNodeIsSureItIsNotLookedAt) {
+  EXPECT_EQ(Bind("", Millis::max()).outcome, CallResult::Outcome::kDone);
+  EXPECT_THAT(api_.WaitFor(1), ElementsAre("POST binding"));
+}
+
+TEST_F(BindCallTest, ThenItIsLookedAtFirst) {
+  EXPECT_EQ(Bind("u1", Millis(0)).outcome, CallResult::Outcome::kDone);
+  EXPECT_THAT(api_.WaitFor(2), ElementsAre("GET n1", "POST binding"));
+}
+
+TEST_F(BindCallTest, ToAnotherOfThatNameNothingIsBound) {
+  const CallResult result = Bind("u0", Millis(0));
+  EXPECT_EQ(result.outcome, CallResult::Outcome::kRetry);
+  EXPECT_TRUE(result.unmade);
+  EXPECT_EQ(result.message, "its node is another by now");
+  EXPECT_THAT(api_.WaitFor(1), ElementsAre("GET n1"));
+}
+
+TEST_F(BindCallTest, OneOfWhichNothingIsKnownIsPlannedAgain) {
+  const CallResult result = Bind("", Millis(0));
+  EXPECT_EQ(result.outcome, CallResult::Outcome::kRetry);
+  EXPECT_TRUE(result.unmade);
 }
 
 }  // namespace

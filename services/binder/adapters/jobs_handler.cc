@@ -69,7 +69,7 @@ bool JobsHandler::HasWork() const {
 absl::Status JobsHandler::Handle(const delivery::Record& record, delivery::Outbox&) {
   if (!record.envelope.has_job_fact()) return absl::OkStatus();
   const events::v1::JobFact& fact = record.envelope.job_fact();
-  RETURN_IF_ERROR(planner_.Fold(record.partition, fact, Now()));
+  RETURN_IF_ERROR(planner_.Fold(record.partition, fact, Now(), AgeOf(fact)));
   waiting_.Learn(record.partition, fact, Now());
   if (!pools_.contains(fact.pool())) pools_wanted_.insert(fact.pool());
   return absl::OkStatus();
@@ -137,7 +137,8 @@ void JobsHandler::CatchUp(pqxx::transaction_base& tx) {
   for (const events::v1::JobFact& fact : missed.facts) {
     const int partition = kafka::JobPartition(fact.job_id());
     if (!held_.contains(partition)) continue;
-    if (const absl::Status status = planner_.Fold(partition, fact, now); !status.ok()) {
+    if (const absl::Status status = planner_.Fold(partition, fact, now, AgeOf(fact));
+        !status.ok()) {
       LogError("a row of queue.jobs cannot be followed",
                {{"job", fact.job_id()}, {"because", Message(status)}});
       continue;
@@ -243,6 +244,11 @@ void JobsHandler::Rollback() {
   lacking_.reset();
   sayings_.clear();
   pools_wanted_.clear();
+}
+
+Millis JobsHandler::AgeOf(const events::v1::JobFact& fact) const {
+  const auto now = std::chrono::floor<Millis>(deps_.clock.Now().time_since_epoch());
+  return std::max(Millis(0), now - Millis(fact.time_ms()));
 }
 
 Millis JobsHandler::Now() const {

@@ -75,6 +75,8 @@ class JobsHandler final : public delivery::PartitionHandler {
   using LeftOut = std::vector<delivery::QuarantineRow>;
 
   Millis Now() const;
+  // Since it was decided, by the clocks of Kafka and of this host.
+  Millis AgeOf(const events::v1::JobFact& fact) const;
   absl::Status TakeNews(Millis now);
   bool SeesPods() const { return in_view_ && !held_.empty(); }
   bool IsCompareDue() const { return SeesPods() && Now() >= compare_at_; }

@@ -185,6 +185,17 @@ void Place(const events::v1::Placement& placement, bool released, BindJob* job) 
   job->placed = true;
 }
 
+void LearnNodes(const std::set<std::string>& asked,
+                const std::map<std::string, std::string>& uids,
+                BindJob* job) {
+  for (Slot& slot : job->slots) {
+    if (slot.released || !slot.NeedsNode() || !asked.contains(slot.node)) continue;
+    const auto uid = uids.find(slot.node);
+    slot.node_uid = uid == uids.end() ? "" : uid->second;
+    slot.seen_open_at.reset();  // it was not compared then
+  }
+}
+
 void CloseSlots(BindJob* job) {
   // From now on slots are kept for the pods that are still to come. Those of which the queue had
   // heard that their pods succeeded are given back, and named.

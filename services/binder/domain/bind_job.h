@@ -27,8 +27,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +71,9 @@ struct Slot {
   bool succeeded = false;   // done for ever: it may have been given back already
 
   // Memory.
+  // Of `node`, when the slot was still on it; empty: it cannot be known. Unset: it was not asked
+  // for.
+  std::optional<std::string> node_uid = {};
   std::vector<uint32_t> devices = {};  // GPUs of the node that it has parts of, as placed
   bool released = false;               // given back
   bool vacating = false;               // to be given back, as the job's fact says
@@ -96,6 +101,8 @@ struct Slot {
   // The job's own, and neither given back nor lost.
   bool Kept() const { return !released && !vacating && !given_up; }
   bool Open() const { return Kept() && !Occupied() && !succeeded && !losing; }
+  // Its pod is to be started, and the uid of its node was not asked for.
+  bool NeedsNode() const { return state == SlotState::kTaken && !node_uid.has_value(); }
   bool SameRow(const Slot& other) const;
   // Its pod is seen to be bound.
   void Bind(Millis now);
@@ -136,7 +143,9 @@ struct BindJob {
   // says: those are for pods that come, and nobody waits for them.
   bool placed = false;
   uint64_t placement_hash = 0;  // as the last fact said; memory
-  Millis placement_at{0};       // when to look for it (again)
+  // Until then its nodes are taken to be those that it was placed on; memory.
+  Millis fresh_until{0};
+  Millis placement_at{0};  // when to look for it (again)
   std::vector<SlotGroup> groups;
   std::vector<Slot> slots;
 
@@ -220,6 +229,11 @@ void AppendChanges(const BindJob* before, const BindJob* after, Rows* rows);
 // The slots as the matcher placed them. Slots that are absent there, and all of a placement that
 // was given back, count as released.
 void Place(const events::v1::Placement& placement, bool released, BindJob* job);
+// By name, those of the nodes that were asked for; slots that are on them learn them. One that is
+// not among `uids` cannot be known. REQUIRES: it was placed as it was after that.
+void LearnNodes(const std::set<std::string>& asked,
+                const std::map<std::string, std::string>& uids,
+                BindJob* job);
 // The slots that the fact says to vacate, those that it is done with, and those that were lost, are
 // given to no pod.
 void CloseSlots(BindJob* job);

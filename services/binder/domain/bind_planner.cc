@@ -149,7 +149,7 @@ void BindPlanner::SetPodsInView(bool in_view, Millis now) {
   for (const auto& [job_id, job] : jobs_.map()) dirty_.insert(job_id);
 }
 
-absl::Status BindPlanner::Fold(int partition, const JobFact& fact, Millis now) {
+absl::Status BindPlanner::Fold(int partition, const JobFact& fact, Millis now, Millis age) {
   // Nothing of a claim is ever started or stopped.
   if (model::IsClaim(fact.workload().kind())) return absl::OkStatus();
   RETURN_IF_ERROR(Validate(fact));
@@ -161,17 +161,22 @@ absl::Status BindPlanner::Fold(int partition, const JobFact& fact, Millis now) {
       break;
     case Want::kStart:
       if (known == nullptr || known->attempt() != fact.attempt()) {
-        Make(partition, fact, now);
+        Make(partition, fact, now, age);
       } else if (!known->stopping) {
         if (fact.resized()) Resize(fact);
         if (!fact.vacate().empty()) Vacate(fact, now);
-        if (known->placement_hash != fact.placement_hash()) PlaceAgain(fact, now);
+        if (known->placement_hash != fact.placement_hash()) {
+          BindJob* job = Touch(fact.job_id());
+          job->placement_hash = fact.placement_hash();
+          PlaceAgain(job, now);
+          dirty_.insert(fact.job_id());
+        }
       }
       break;
     case Want::kStop: {
       BindJob& job = known != nullptr && known->attempt() == fact.attempt()
                          ? *Touch(fact.job_id())
-                         : Make(partition, fact, now);
+                         : Make(partition, fact, now, age);
       job.fact = Keep(fact);
       job.stopping = true;
       job.since = now;
@@ -222,7 +227,11 @@ std::vector<PlacementKey> BindPlanner::WantedPlacements(Millis now) const {
   std::vector<PlacementKey> keys;
   for (const std::string& job_id : unplaced_) {
     const BindJob& job = jobs_.map().at(job_id);
-    if (job.placement_at <= now) keys.push_back({job_id, job.attempt()});
+    if (job.placement_at > now) continue;
+    PlacementKey& key = keys.emplace_back(PlacementKey{job_id, job.attempt(), job.fact->pool()});
+    for (const Slot& slot : job.slots) {
+      if (slot.NeedsNode()) key.nodes.insert(slot.node);
+    }
   }
   return keys;
 }
@@ -234,6 +243,7 @@ void BindPlanner::Placed(const PlacementKey& key, const PlacementRow* row, Milli
     // Read for the first time since a restart: what is all bound by its rows was said with them.
     const bool first = job->groups.empty();
     Place(row->placement, row->released, job);
+    LearnNodes(key.nodes, row->node_uids, job);
     for (SlotGroup& group : job->groups) requests_.Share(&group.requests);
     if (first) job->bound_said = job->AllBoundByRows();
   } else if (job->stopping) {
@@ -276,6 +286,7 @@ void BindPlanner::PlanJob(const std::string& job_id, PlanContext context) {
     PlanStart(context, job);
   }
   SetWake(job_id, context.wake);
+  if (context.place_again && job->placed) PlaceAgain(job, context.now);
   if (context.speak_later) dirty_.insert(job_id);
 }
 
@@ -372,12 +383,13 @@ BindJob* BindPlanner::Touch(const std::string& job_id) {
   return jobs_.Has(job_id) ? &jobs_.Edit(job_id) : nullptr;
 }
 
-BindJob& BindPlanner::Make(int partition, const JobFact& fact, Millis now) {
+BindJob& BindPlanner::Make(int partition, const JobFact& fact, Millis now, Millis age) {
   BindJob job;
   job.partition = partition;
   job.fact = Keep(fact);
   job.placement_hash = fact.placement_hash();
   job.placement_at = now;
+  if (fact.state() == events::v1::JOB_STATE_ALLOCATED) job.fresh_until = now - age + kSureFor;
   job.since = job.progress = now;
   unplaced_.insert(fact.job_id());
   dirty_.insert(fact.job_id());
@@ -385,13 +397,10 @@ BindJob& BindPlanner::Make(int partition, const JobFact& fact, Millis now) {
   return jobs_.Edit(fact.job_id()) = std::move(job);
 }
 
-void BindPlanner::PlaceAgain(const JobFact& fact, Millis now) {
-  BindJob& job = *Touch(fact.job_id());
-  job.placed = false;
-  job.placement_hash = fact.placement_hash();
-  job.placement_at = now;
-  unplaced_.insert(fact.job_id());
-  dirty_.insert(fact.job_id());
+void BindPlanner::PlaceAgain(BindJob* job, Millis now) {
+  job->placed = false;
+  job->placement_at = now;
+  unplaced_.insert(job->id());
 }
 
 void BindPlanner::Vacate(const JobFact& fact, Millis now) {

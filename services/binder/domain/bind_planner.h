@@ -34,6 +34,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -57,12 +58,16 @@ namespace fluxqueue::binder {
 struct PlacementKey {
   std::string job_id;
   uint32_t attempt = 0;
+  std::string pool = {};
+  std::set<std::string> nodes = {};  // whose uids are needed, too
 };
 
 // A row of the matcher's `allocations`.
 struct PlacementRow {
   events::v1::Placement placement;
   bool released = false;
+  // By name, as they were before the row was read: a slot that is not released was on that node.
+  std::map<std::string, std::string> node_uids = {};
 };
 
 class BindPlanner {
@@ -85,8 +90,11 @@ class BindPlanner {
   void Answer(CallResult result) { answers_.push_back(std::move(result)); }
 
   // A fact from the log; those of claims are nobody's business here. InvalidArgument: it can never
-  // be handled; nothing was changed.
-  absl::Status Fold(int partition, const events::v1::JobFact& fact, Millis now);
+  // be handled; nothing was changed. `age`: so long ago it was decided.
+  absl::Status Fold(int partition,
+                    const events::v1::JobFact& fact,
+                    Millis now,
+                    Millis age = Millis(0));
   // JobStopped, or BindFailed, was said and has not been heard: it is said again, if that still
   // holds. One that failed is tried again, and may start. False: neither was said.
   bool SayEndAgain(const std::string& job_id);
@@ -129,13 +137,13 @@ class BindPlanner {
   void RemoveMembers(const BindJob& job);
   // The job to be changed. Null: not known.
   BindJob* Touch(const std::string& job_id);
-  // Its placement has changed.
-  void PlaceAgain(const events::v1::JobFact& fact, Millis now);
+  // Its placement has changed, or is needed again.
+  void PlaceAgain(BindJob* job, Millis now);
   // It names slots to be vacated: some that no fact before it has named, or those of which the
   // queue has not heard that they are.
   void Resize(const events::v1::JobFact& fact);
   void Vacate(const events::v1::JobFact& fact, Millis now);
-  BindJob& Make(int partition, const events::v1::JobFact& fact, Millis now);
+  BindJob& Make(int partition, const events::v1::JobFact& fact, Millis now, Millis age);
   void Erase(const std::string& job_id);
   void SetWake(const std::string& job_id, Millis at);
 

@@ -306,7 +306,7 @@ TEST_F(BindPlannerTest, AnUnknownPodIsReadBeforeItsSlotIsGivenAway) {
   ASSERT_TRUE(fresh.Restore(h_.tables.jobs.at("a"), h_.tables.SlotsOf("a"), h_.now).ok());
   fresh.SetPodsInView(true, h_.now);
   fresh.PodSeen(*h_.cluster.Pod("a-1"));  // its watch has not come to a-0
-  fresh.Placed({"a", 1}, &h_.tables.placements.at({"a", 1}), h_.now);
+  fresh.Placed(fresh.WantedPlacements(h_.now).at(0), &h_.tables.placements.at({"a", 1}), h_.now);
   fresh.PlanPlaced(h_.now);
   EXPECT_THAT(fresh.Commit(), IsEmpty());
   std::vector<Saying> said;

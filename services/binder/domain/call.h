@@ -41,6 +41,10 @@ struct Call {
   std::string uid;
   uint64_t resource_version = 0;  // 0: no precondition
   std::string node;
+  // kBind, kRelease, kLookAtNode: the uid of `node`, where it is known. After `sure_until` a pod is
+  // started only while the node has it: it may be another of that name by now.
+  std::string node_uid = {};
+  Millis sure_until = Millis::max();
   std::vector<uint32_t> devices = {};  // of the node's GPUs; see kDevicesAnnotation
   // kDelete: so long it may write a checkpoint. Unset: its own terminationGracePeriodSeconds.
   std::optional<int64_t> grace_s = {};

@@ -17,8 +17,6 @@ namespace {
 
 using events::v1::JobFact;
 
-// A node that was seen to be open is taken to be so for as long.
-constexpr Millis kOpenFor{5000};
 // In one message: some 100 KB with their nodes' names and the reasons.
 constexpr size_t kMostLostAtOnce = 200;
 
@@ -152,7 +150,7 @@ bool MustLook(const PlanContext& context, const BindJob& job, const Slot& slot) 
                        return other.given_up && other.node == slot.node;
                      });
   if (!known) return false;
-  return !slot.seen_open_at.has_value() || context.now > *slot.seen_open_at + kOpenFor;
+  return !slot.seen_open_at.has_value() || context.now > *slot.seen_open_at + kSureFor;
 }
 
 std::optional<Turned> TurnAway(PlanContext& context, Slot* slot, BindJob* job) {

@@ -1,5 +1,6 @@
 #include "services/binder/domain/plan_context.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,6 +33,15 @@ bool GoesOn(const BindJob& job) {
          after != events::v1::JobFact::AFTER_STOP_FAIL;
 }
 
+// What cannot be found out keeps no pod waiting.
+Millis SureUntil(const BindJob& job, const Slot& slot) {
+  if (slot.retry.IsHopeless() || (slot.node_uid.has_value() && slot.node_uid->empty())) {
+    return Millis::max();
+  }
+  if (!slot.node_uid.has_value() || !slot.seen_open_at.has_value()) return job.fresh_until;
+  return std::max(job.fresh_until, *slot.seen_open_at + kSureFor);
+}
+
 }  // namespace
 
 uint64_t IssueForSlot(PlanContext& context, const BindJob& job, int slot, Call::Kind kind) {
@@ -51,7 +61,9 @@ uint64_t IssueForSlot(PlanContext& context, const BindJob& job, int slot, Call::
     call.disruption = job.fact->message();
   }
   call.again = of.retry.failures > 1;
+  call.node_uid = of.node_uid.value_or("");
   const bool starts = kind == Call::Kind::kBind || kind == Call::Kind::kRelease;
+  if (starts) call.sure_until = SureUntil(job, of);
   if (const PodFacts* pod = context.pods.Find(of.pod_uid); starts && pod != nullptr) {
     call.resource_version = pod->resource_version;
   }

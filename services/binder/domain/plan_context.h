@@ -15,6 +15,9 @@
 
 namespace fluxqueue::binder {
 
+// What was known of a node is taken to hold for so long.
+inline constexpr Millis kSureFor{5'000};
+
 struct PlanOptions {
   // No pod came and none was bound for this long: the attempt has failed.
   Millis start_timeout{300'000};
@@ -56,6 +59,8 @@ struct PlanContext {
   // Results: when to look at the job again, and whether something waits only for may_speak.
   Millis wake = Millis::max();
   bool speak_later = false;
+  // The uids of its nodes are needed, with its placement.
+  bool place_again = false;
 
   void WakeAt(Millis at) {
     if (at < wake) wake = at;

@@ -74,6 +74,7 @@ CallResult FakeCluster::Execute(const Call& call) {
       if (const auto closed = closed_nodes.find(call.node); closed != closed_nodes.end()) {
         result.node_closed = closed->second;
       }
+      if (IsReplaced(call)) result.node_closed = "is another by now";
       return result;
     case Kind::kReadJob:
       if (!suspended.contains(call.name)) result.outcome = Outcome::kGone;
@@ -124,6 +125,11 @@ CallResult FakeCluster::ExecuteOnPod(const Call& call) {
 
 CallResult FakeCluster::Start(const Call& call, PodFacts& pod) {
   CallResult result{.call = call, .outcome = Outcome::kDone, .pod = {}, .message = {}};
+  if (now > call.sure_until && (call.node_uid.empty() || IsReplaced(call))) {
+    result.outcome = Outcome::kRetry;
+    result.unmade = true;
+    return result;
+  }
   const bool bind = call.kind == Kind::kBind;
   if (pod.resource_version != call.resource_version || pod.Bound() || pod.deleting ||
       pod.gated == bind) {
@@ -144,6 +150,11 @@ CallResult FakeCluster::Start(const Call& call, PodFacts& pod) {
   Touch(pod);
   if (!bind) result.pod = pod;
   return result;
+}
+
+bool FakeCluster::IsReplaced(const Call& call) const {
+  const auto uid = node_uids.find(call.node);
+  return uid != node_uids.end() && !call.node_uid.empty() && uid->second != call.node_uid;
 }
 
 void FakeTables::Apply(const Rows& rows) {
@@ -238,7 +249,16 @@ void PlannerHarness::HandleAndPlan(std::vector<Saying>* said) {
   planner->Plan(now, said);
   for (const PlacementKey& key : planner->WantedPlacements(now)) {
     const auto row = tables.placements.find({key.job_id, key.attempt});
-    planner->Placed(key, row == tables.placements.end() ? nullptr : &row->second, now);
+    if (row == tables.placements.end()) {
+      planner->Placed(key, nullptr, now);
+      continue;
+    }
+    PlacementRow read = row->second;
+    for (const std::string& node : key.nodes) {
+      const auto uid = tables.node_uids.find(node);
+      if (uid != tables.node_uids.end()) read.node_uids.insert(*uid);
+    }
+    planner->Placed(key, &read, now);
   }
   planner->PlanPlaced(now);
 }
@@ -261,6 +281,7 @@ void PlannerHarness::FailedBatch() {
 }
 
 void PlannerHarness::Execute(const std::vector<Call>& calls) {
+  cluster.now = now;
   for (const Call& call : calls) planner->Answer(cluster.Execute(call));
 }
 

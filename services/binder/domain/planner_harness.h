@@ -51,16 +51,20 @@ class FakeCluster {
   std::map<std::string, int64_t> completions_left;  // by Job name
   std::set<std::string> lost_nodes;
   std::map<std::string, std::string> closed_nodes;  // why
-  std::deque<Event> events;                         // not yet told to the planner
+  std::map<std::string, std::string> node_uids;     // by name; of others it makes no difference
+  Millis now{0};
+  std::deque<Event> events;  // not yet told to the planner
 
  private:
   CallResult ExecuteOnPod(const Call& call);
   CallResult Start(const Call& call, PodFacts& pod);
+  // The node is another than the call names.
+  bool IsReplaced(const Call& call) const;
 
   uint64_t version_ = 100;
 };
 
-// binder.jobs, binder.slots and matcher.allocations.
+// binder.jobs, binder.slots, matcher.allocations and matcher.graph_nodes.
 struct FakeTables {
   void Apply(const Rows& rows);
   std::vector<SlotRow> SlotsOf(const std::string& job_id) const;
@@ -68,6 +72,7 @@ struct FakeTables {
   std::map<std::string, JobRow> jobs;
   std::map<std::tuple<std::string, uint32_t, int>, SlotRow> slots;
   std::map<std::pair<std::string, uint32_t>, PlacementRow> placements;
+  std::map<std::string, std::string> node_uids;  // by name
 };
 
 // One binder with everything around it. Time stands still until it is told to move.

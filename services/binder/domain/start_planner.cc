@@ -251,12 +251,23 @@ void Assign(PlanContext& context, BindJob* job) {
   }
 }
 
+// A node that came back under its name is another, and the binder need not have heard that the job
+// is to stop. A moment after the job was placed that is let pass, as it would cost a call for each
+// pod; later the uid is known first, and compared with the node as it is then (Call::sure_until).
+bool KnowsNode(PlanContext& context, const BindJob& job, const Slot& slot) {
+  if (context.now <= job.fresh_until || !slot.NeedsNode()) return true;
+  // Of one that is released the node has gone: the stop is on its way.
+  context.place_again = context.place_again || !slot.released;
+  return false;
+}
+
 // For a pod that waits in its slot. Unset: nothing now.
 std::optional<Call::Kind> NextCall(PlanContext& context,
                                    Slot* slot,
                                    const PodFacts& pod,
                                    BindJob* job) {
   if (const std::optional<Turned> turned = TurnAway(context, slot, job)) return turned->call;
+  if (!KnowsNode(context, *job, *slot)) return std::nullopt;
   if (MustLook(context, *job, *slot)) {
     return context.Due(slot->look) ? std::optional(Call::Kind::kLookAtNode) : std::nullopt;
   }
