@@ -101,14 +101,18 @@ void ClusterWorld::GoBack(size_t changes) {
     if (!known && !this->node(node).away) standins_.AddNode(NodeName(node));
   }
   for (const auto& [id, job] : jobs()) {
-    if (!job.submitted || cluster_.Find(kubernetes::kJobs, kSpace, id) != nullptr) continue;
-    JobOf(id).ended = true;
-    forgotten_.insert(id);
+    if (!job.submitted) continue;
+    if (cluster_.Find(kubernetes::kJobs, kSpace, id) == nullptr) {
+      JobOf(id).ended = true;
+      forgotten_.insert(id);
+    } else if (job.ended) {
+      undone_.insert(id);
+    }
   }
 }
 
 bool ClusterWorld::Runs(const std::string& id, uint32_t attempt) {
-  return std::ranges::any_of(live_, [&](const auto& live) {
+  return !undone_.contains(id) && std::ranges::any_of(live_, [&](const auto& live) {
     return live.second.id == id && live.second.slot.attempt == attempt;
   });
 }
@@ -141,7 +145,7 @@ void ClusterWorld::Written(const Object* before, const Object* after) {
     live_.erase(uid);
     return;
   }
-  if (!standins_.Works(after->node)) lost_.insert(uid);
+  if (!standins_.Works(after->node) || undone_.contains(after->owner)) lost_.insert(uid);
   if (!lost_.contains(uid)) {
     live_[uid] = {
         .id = after->owner, .slot = SlotOf(*after), .node = after->node, .cpu = CpuOf(*after)};

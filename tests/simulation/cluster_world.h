@@ -70,6 +70,7 @@ class ClusterWorld final : public PoolWorld {
   std::map<std::string, Live> live_;                                 // by uid
   std::set<std::string> lost_;                                       // uids
   std::set<std::string> forgotten_;  // Jobs that a backup did not have
+  std::set<std::string> undone_;     // Jobs whose end a backup did not have
   bool went_back_ = false;
   size_t first_changes_ = 0;  // that made the cluster as it is at first: all backups have them
 };

@@ -183,7 +183,9 @@ class SimClient final : public kubernetes::Cluster {
     RETURN_IF_ERROR(Ask());
     if (chance().OneIn(cluster_.faults().late_one_in)) {
       scheduler_.After(Millis(chance().Between(0, cluster_.faults().latest.count())),
-                       [effect] { OkOr(effect()).IgnoreError(); });
+                       [effect, &cluster = cluster_, backups = cluster_.backups()] {
+                         if (cluster.backups() == backups) OkOr(effect()).IgnoreError();
+                       });
       TakeTime();
       return NoAnswer();
     }

@@ -125,6 +125,7 @@ void SimCluster::GoBack(size_t changes) {
     }
   }
   version_ += kBump;
+  ++backups_;
   CutWatches(/*expire=*/true);
 }
 

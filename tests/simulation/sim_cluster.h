@@ -119,6 +119,8 @@ class SimCluster {
   uint64_t version() const { return version_; }
   uint64_t expired() const { return expired_; }
   uint64_t cuts() const { return cuts_; }
+  // How often it went back: no call outlives that.
+  uint64_t backups() const { return backups_; }
   const std::vector<Change>& changes() const { return changes_; }
 
  private:
@@ -140,6 +142,7 @@ class SimCluster {
   uint64_t version_ = 100;
   uint64_t expired_ = 0;  // no watch begins before it
   uint64_t cuts_ = 0;
+  uint64_t backups_ = 0;
   uint64_t uids_ = 0;
   TimePoint binding_sent_{};
 };

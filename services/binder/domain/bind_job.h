@@ -161,7 +161,10 @@ struct BindJob {
   Millis vacate_since{0};  // when slots were last to be vacated
   // Since when a pod waits for a slot in place of one that was lost.
   std::optional<Millis> other_awaited_since = {};
-  Millis progress{0};  // when a pod last came or was bound
+  // Since when nothing of it is there and it waits for any pod.
+  std::optional<Millis> any_awaited_since = {};
+  std::optional<Millis> done_awaited_since = {};  // the same, where all slots have served
+  Millis progress{0};                             // when a pod last came or was bound
 
   const std::string& id() const { return fact->job_id(); }
   uint32_t attempt() const { return fact->attempt(); }

@@ -77,6 +77,7 @@ void BindPlanner::SeeResult(const CallResult& result) {
   if (result.outcome == Outcome::kGone) {
     board_.Gone(call.uid, call.job_id, jobs_.Has(call.job_id));
   } else if (result.pod.has_value()) {
+    if (call.kind == Kind::kReadPod) board_.ForgetNote(call.uid);
     See(*result.pod);
   } else if (call.kind == Kind::kBind && result.outcome == Outcome::kDone) {
     board_.NoteBound(call.uid, call.node);

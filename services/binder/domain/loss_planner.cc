@@ -26,11 +26,8 @@ bool AnyRuns(const BindJob& job) {
   });
 }
 
-// By what was submitted, slots may serve one completion after the other; it may lack fewer by now.
-// Unset: it is being asked.
-std::optional<bool> LacksNoMoreThanItHasPods(PlanContext& context, BindJob* job) {
-  if (job->OneCompletionEach()) return true;
-  if (!job->IsJob() || job->workload_gone) return false;
+// How many completions the Job lacks beyond its pods that have slots. Unset: it is being asked.
+std::optional<int64_t> CompletionsWithoutSlot(PlanContext& context, BindJob* job) {
   if (!job->completions_left.has_value()) {
     if (job->call == 0 && context.Due(job->retry)) {
       job->call = IssueForJob(context, *job, Call::Kind::kReadJob);
@@ -39,7 +36,16 @@ std::optional<bool> LacksNoMoreThanItHasPods(PlanContext& context, BindJob* job)
   }
   const auto seated = std::count_if(
       job->slots.begin(), job->slots.end(), [](const Slot& slot) { return slot.Occupied(); });
-  return *job->completions_left <= seated;
+  return *job->completions_left - seated;
+}
+
+// By what was submitted, slots may serve one completion after the other; it may lack fewer by now.
+// Unset: it is being asked.
+std::optional<bool> LacksNoMoreThanItHasPods(PlanContext& context, BindJob* job) {
+  if (job->OneCompletionEach()) return true;
+  if (!job->IsJob() || job->workload_gone) return false;
+  const std::optional<int64_t> without = CompletionsWithoutSlot(context, job);
+  return without.has_value() ? std::optional(*without <= 0) : std::nullopt;
 }
 
 void FailForNode(const Slot& slot, const std::string& rest, BindJob* job) {
@@ -230,6 +236,38 @@ void AwaitOthers(PlanContext& context, BindJob* job) {
                          job->fact->slots(),
                          missing == 1 ? "was" : "were",
                          wait.count() / 1000));
+}
+
+void AwaitDone(PlanContext& context, BindJob* job) {
+  const bool may = job->bound_said && job->IsJob() && !job->workload_gone &&
+                   job->OneCompletionEach() && MissingSlots(*job) == 0 && context.pods_in_view;
+  const PodFacts* pod = may ? PodWithoutSlot(context, *job) : nullptr;
+  if (pod == nullptr) {
+    job->done_awaited_since.reset();
+    return;
+  }
+  if (!job->done_awaited_since.has_value()) {
+    job->done_awaited_since = context.now;
+    job->completions_left.reset();
+  }
+  const Millis late = *job->done_awaited_since + context.options.start_timeout;
+  if (context.now < late) return context.WakeAt(late);
+  const std::optional<int64_t> lacks = CompletionsWithoutSlot(context, job);
+  if (!lacks.has_value()) return;
+  if (*lacks <= 0) {
+    // It waits for the pod before it to go.
+    job->done_awaited_since.reset();
+    return context.WakeAt(context.now + context.options.start_timeout);
+  }
+  SetFailure(job,
+             "StartTimeout",
+             fmt::format("pod {}/{} has no slot: those of {} are used up, and it lacks {} "
+                         "completions more than it has pods in them. Was the cluster restored from "
+                         "a backup?",
+                         pod->space,
+                         pod->name,
+                         Describe(job->workload()),
+                         *lacks));
 }
 
 }  // namespace fluxqueue::binder

@@ -41,5 +41,10 @@ void PlanLosses(PlanContext& context, BindJob* job);
 void GiveUpUnbound(PlanContext& context, BindJob* job);
 // Gives up where none comes in their place. The same; its pods have been given their slots.
 void AwaitOthers(PlanContext& context, BindJob* job);
+// The same for a pod that waits though all slots of its Job have served, as when the cluster's
+// store was restored from a backup that does not know that a pod had succeeded: its slot was given
+// back. All of the job is placed again, if the Job lacks more completions than it has pods with
+// slots.
+void AwaitDone(PlanContext& context, BindJob* job);
 
 }  // namespace fluxqueue::binder

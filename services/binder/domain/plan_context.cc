@@ -76,9 +76,9 @@ uint64_t IssueForJob(PlanContext& context, const BindJob& job, Call::Kind kind) 
   Call call = MakeCall(context, job, kind);
   call.name = job.workload().name();
   call.uid = job.workload().uid();
-  // In the first attempt the suspend is as admission saw it; later it may have become the user's.
-  call.only_ours =
-      kind == Call::Kind::kResume && !(job.workload().suspended() && job.attempt() == 1);
+  // At first the suspend is as admission saw it; later it may have become the user's.
+  const bool first = job.workload().suspended() && job.attempt() == 1 && !job.bound_said;
+  call.only_ours = kind == Call::Kind::kResume && !first;
   call.again = job.retry.failures > 1;
   const uint64_t id = call.id;
   context.calls->push_back(std::move(call));

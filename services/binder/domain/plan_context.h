@@ -85,7 +85,8 @@ std::vector<const PodFacts*> PodsOf(const PlanContext& context, const BindJob& j
 // slots are not given away twice. A job that is stopped stops all that say so, proven or not.
 void AdoptPods(PlanContext& context, BindJob* job);
 
-// A slot whose pod is not known here: asks the API server, unless that is under way.
+// A slot whose pod is not known here, or not for sure: asks the API server, unless that is under
+// way.
 void ReadUnknownPod(PlanContext& context, BindJob* job, int slot);
 
 // What BindFailed is to say; what was found first stays.

@@ -125,8 +125,15 @@ void PodBoard::NoteBound(const std::string& uid, const std::string& node) {
   const auto pod = pods_.find(uid);
   if (pod == pods_.end() || pod->second.Bound()) return;
   pod->second.node = node;
+  pod->second.noted = true;
   pod->second.waits_because.clear();
   NoteUnschedulable(pod->second);
+}
+
+void PodBoard::ForgetNote(const std::string& uid) {
+  const auto pod = pods_.find(uid);
+  if (pod == pods_.end() || !std::exchange(pod->second.noted, false)) return;
+  pod->second.node.clear();
 }
 
 std::vector<PodFacts> PodBoard::Take(const std::string& job_id) {

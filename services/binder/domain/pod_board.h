@@ -47,8 +47,9 @@ struct PodFacts {
   // Of the store, that the version is of. 0: not known (the answer of a call), taken for the one in
   // which the pod was seen last.
   uint64_t history = 0;
-  std::string node;  // empty: not bound
-  int index = -1;    // of an Indexed Job; -1: none
+  std::string node;    // empty: not bound
+  bool noted = false;  // that it is bound says a Binding's answer, and its watch has not shown it
+  int index = -1;      // of an Indexed Job; -1: none
   Phase phase = Phase::kLive;
   bool deleting = false;
   bool direct = false;  // held by its scheduler's name
@@ -94,6 +95,8 @@ class PodBoard {
   // A Binding has been accepted. The pod, if it is here, is on the node from now on, and not only
   // once the watch shows it.
   void NoteBound(const std::string& uid, const std::string& node);
+  // It was read after that, and is to be seen as it is.
+  void ForgetNote(const std::string& uid);
   // Whether one more of the job is remembered because a watch says so: its user may make and delete
   // pods as long as it lives. What the answer of a call says always is; calls are about slots.
   bool RemembersMore(const std::string& job_id) const;

@@ -16,6 +16,9 @@
 namespace fluxqueue::binder {
 namespace {
 
+// A pod that its watch does not show to be bound after so long is read.
+constexpr Millis kSeenWithin{60'000};
+
 // The pod of a slot has ended.
 void ObserveEnd(BindJob* job, Slot* slot, const PodFacts& pod) {
   if (pod.node == slot->node) slot->bound_once = true;
@@ -48,6 +51,15 @@ void ObserveBound(PlanContext& context, BindJob* job, Slot* slot, const PodFacts
   slot->Bind(context.now);
 }
 
+// The cluster's store may have gone back to before the pod was bound, and its watch, which has not
+// shown that yet, sees nothing new.
+void AwaitSight(PlanContext& context, BindJob* job, size_t index) {
+  const Millis since = job->slots[index].bound_at.value_or(Millis(0));
+  const Millis late = std::max(since, context.in_view_since) + kSeenWithin;
+  if (context.now < late) return context.WakeAt(late);
+  ReadUnknownPod(context, job, static_cast<int>(index));
+}
+
 // What has become of the pods in their slots.
 void Observe(PlanContext& context, BindJob* job) {
   for (size_t i = 0; i < job->slots.size(); ++i) {
@@ -68,6 +80,7 @@ void Observe(PlanContext& context, BindJob* job) {
       ObserveEnd(job, &slot, *pod);
     } else if (pod->Bound()) {
       ObserveBound(context, job, &slot, *pod);
+      if (pod->noted) AwaitSight(context, job, i);
     } else if (slot.state == SlotState::kBound && pod->Waiting()) {
       // The cluster's store has gone back to before it was bound (kubernetes/watch.h).
       slot.state = SlotState::kTaken;
@@ -287,6 +300,11 @@ void IssueCalls(PlanContext& context, BindJob* job) {
   }
 }
 
+bool AnyOccupied(const BindJob& job) {
+  return std::any_of(
+      job.slots.begin(), job.slots.end(), [](const Slot& slot) { return slot.Occupied(); });
+}
+
 // Takes the suspend away by which the job was held, or with which its last attempt was stopped.
 bool NeedsResume(const BindJob& job) {
   return job.StopsBySuspend() && !job.resumed && (job.workload().suspended() || job.attempt() > 1);
@@ -303,6 +321,22 @@ void Resume(PlanContext& context, BindJob* job) {
   if ((!limits && !NeedsResume(*job)) || job->call != 0) return;
   if (!context.Due(job->retry)) return;
   job->call = IssueForJob(context, *job, limits ? Call::Kind::kLimit : Call::Kind::kResume);
+}
+
+// Nothing of a job that has run is there, and no pod comes: its Job may be suspended by us once
+// more, in a cluster that was restored from a backup.
+void AwaitAny(PlanContext& context, BindJob* job) {
+  const bool waits = job->bound_said && job->StopsBySuspend() && !AnyOccupied(*job) &&
+                     std::ranges::any_of(job->slots, &Slot::Open);
+  if (!waits) {
+    job->any_awaited_since.reset();
+    return;
+  }
+  job->any_awaited_since = job->any_awaited_since.value_or(context.now);
+  const Millis late = *job->any_awaited_since + context.options.start_timeout;
+  if (context.now < late) return context.WakeAt(late);
+  job->resumed = false;
+  job->any_awaited_since.reset();
 }
 
 // A call that fails is the API server's affair, not that of pods which do not come.
@@ -380,11 +414,6 @@ void CheckTimeout(PlanContext& context, BindJob* job) {
                   Describe(job->workload())));
 }
 
-bool AnyOccupied(const BindJob& job) {
-  return std::any_of(
-      job.slots.begin(), job.slots.end(), [](const Slot& slot) { return slot.Occupied(); });
-}
-
 events::v1::JobBound BoundMessage(const BindJob& job, Millis now) {
   events::v1::JobBound bound;
   bound.set_job_id(job.id());
@@ -434,12 +463,14 @@ void PlanStart(PlanContext& context, BindJob* job) {
   }
   PlanVacate(context, job);
   if (!job->failed && !job->failure.has_value()) {
+    AwaitAny(context, job);
     Resume(context, job);
     PlanLosses(context, job);
     Assign(context, job);
     IssueCalls(context, job);
     GiveUpUnbound(context, job);
     AwaitOthers(context, job);
+    AwaitDone(context, job);
     CheckTimeout(context, job);
   }
   if (context.may_speak) {
