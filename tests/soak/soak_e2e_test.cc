@@ -126,7 +126,7 @@ class SoakTest : public e2e::SystemTest {
 };
 
 TEST_F(SoakTest, AllAtRandomComesToItsEndAndLeavesNothing) {
-  const seconds length = std::chrono::minutes(testing::NumberOf("FLUXQUEUE_SOAK_MINUTES", 1));
+  const seconds length = std::chrono::minutes(testing::NumberOf("FLUXQUEUE_SOAK_MINUTES", 2));
   const uint64_t seed = testing::NumberOf("FLUXQUEUE_SOAK_SEED", 1);
   fmt::print("seed {}, {} s (again: FLUXQUEUE_SOAK_SEED={})\n", seed, length.count(), seed);
   SCOPED_TRACE(fmt::format("seed {}", seed));
