@@ -269,8 +269,7 @@ void Assign(PlanContext& context, BindJob* job) {
 // pod; later the uid is known first, and compared with the node as it is then (Call::sure_until).
 bool KnowsNode(PlanContext& context, const BindJob& job, const Slot& slot) {
   if (context.now <= job.fresh_until || !slot.NeedsNode()) return true;
-  // Of one that is released the node has gone: the stop is on its way.
-  context.place_again = context.place_again || !slot.released;
+  context.place_again = true;
   return false;
 }
 
@@ -280,6 +279,10 @@ std::optional<Call::Kind> NextCall(PlanContext& context,
                                    const PodFacts& pod,
                                    BindJob* job) {
   if (const std::optional<Turned> turned = TurnAway(context, slot, job)) return turned->call;
+  // Its node is gone, or it was given back for a pod whose success was not seen here.
+  if (slot->released) {
+    return context.Due(slot->retry) ? std::optional(Call::Kind::kFence) : std::nullopt;
+  }
   if (!KnowsNode(context, *job, *slot)) return std::nullopt;
   if (MustLook(context, *job, *slot)) {
     return context.Due(slot->look) ? std::optional(Call::Kind::kLookAtNode) : std::nullopt;
@@ -326,8 +329,7 @@ void Resume(PlanContext& context, BindJob* job) {
 // Nothing of a job that has run is there, and no pod comes: its Job may be suspended by us once
 // more, in a cluster that was restored from a backup.
 void AwaitAny(PlanContext& context, BindJob* job) {
-  const bool waits = job->bound_said && job->StopsBySuspend() && !AnyOccupied(*job) &&
-                     std::ranges::any_of(job->slots, &Slot::Open);
+  const bool waits = job->bound_said && job->StopsBySuspend() && !AnyOccupied(*job);
   if (!waits) {
     job->any_awaited_since.reset();
     return;

@@ -55,6 +55,17 @@ TEST_F(UsedSlotsTest, TheJobIsPlacedAgain) {
   EXPECT_THAT(h_.sayings.back().envelope.bind_failed().message(), HasSubstr("from a backup?"));
 }
 
+// The queue has heard that it had, and the binder has not.
+TEST_F(UsedSlotsTest, AlsoWhereThePodWasNotSeenToHaveSucceeded) {
+  h_.tables.placements.at({"a", 1}).placement.mutable_slots(0)->set_released(true);
+  h_.now += 2 * kSureFor;
+  ComeAgain();
+  h_.cluster.completions_left["a"] = 2;
+  EXPECT_FALSE(h_.cluster.Pod("a-0")->Bound());
+  WaitLong();
+  EXPECT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 StartTimeout"));
+}
+
 TEST_F(UsedSlotsTest, AlsoAfterARestart) {
   Succeed();
   ComeAgain();
@@ -72,6 +83,15 @@ TEST_F(UsedSlotsTest, AJobThatIsSuspendedOnceMoreIsResumed) {
   Suspend(/*by_us=*/true);
   h_.Settle();
   EXPECT_TRUE(h_.cluster.suspended["a"]);
+  WaitLong();
+  EXPECT_FALSE(h_.cluster.suspended["a"]);
+}
+
+TEST_F(UsedSlotsTest, AlsoOneOfWhichAllHadSucceeded) {
+  Succeed();
+  h_.cluster.End("a-1", PodFacts::Phase::kSucceeded);
+  h_.Settle();
+  Suspend(/*by_us=*/true);
   WaitLong();
   EXPECT_FALSE(h_.cluster.suspended["a"]);
 }
