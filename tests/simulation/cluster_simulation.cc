@@ -74,9 +74,14 @@ Subject ClusterSubject() {
   subject.run = Run;
   for (const char* change : {"dead letters",
                              "pods bound",
+                             "pods bound by kube-scheduler",
+                             "Jobs deleted by users",
+                             "pods of Jobs deleted by users",
+                             "bare pods deleted by users",
                              "Running to Succeeded",
                              "Running to Stopping",
-                             "Stopping to Pending"}) {
+                             "Stopping to Pending",
+                             "Stopping to Failed"}) {
     subject.reached.emplace_back(change);
   }
   return subject;

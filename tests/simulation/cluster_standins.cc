@@ -20,8 +20,13 @@ std::string Now(SimCluster& cluster) {
   return FormatSeconds(WallTime(cluster.scheduler()));
 }
 
-json Held(const std::string& name) {
-  return {{"name", name}, {"namespace", kSpace}, {"labels", {{kubernetes::kHeldLabel, "direct"}}}};
+json HeldLabels(const JobTraits& traits) {
+  return {
+      {kubernetes::kHeldLabel, traits.pinned ? kubernetes::kHeldPinned : kubernetes::kHeldDirect}};
+}
+
+json Held(const std::string& name, const JobTraits& traits) {
+  return {{"name", name}, {"namespace", kSpace}, {"labels", HeldLabels(traits)}};
 }
 
 json OneContainer(int64_t cpu) {
@@ -29,10 +34,15 @@ json OneContainer(int64_t cpu) {
   return json::array({{{"name", "main"}, {"resources", {{"requests", requests}}}}});
 }
 
-json PodSpec(int64_t cpu) {
-  return {{"schedulerName", kubernetes::kSchedulerName},
-          {"restartPolicy", "Never"},
-          {"containers", OneContainer(cpu)}};
+json PodSpec(const JobTraits& traits) {
+  json spec = {{"schedulerName", kubernetes::kSchedulerName},
+               {"restartPolicy", "Never"},
+               {"containers", OneContainer(traits.cpu)}};
+  if (traits.pinned) {
+    spec["schedulerName"] = kubernetes::kDefaultScheduler;
+    spec["schedulingGates"] = json::array({{{"name", kubernetes::kGate}}});
+  }
+  return spec;
 }
 
 json OwnedBy(const char* api_version, const char* kind, const std::string& uid) {
@@ -45,13 +55,13 @@ json OwnedBy(const char* api_version, const char* kind, const std::string& uid) 
 
 json PodOf(const std::string& id, const JobTraits& traits, uint32_t index) {
   json pod;
-  pod["metadata"] = Held(fmt::format("{}-{}", id, index));
+  pod["metadata"] = Held(fmt::format("{}-{}", id, index), traits);
   pod["metadata"]["ownerReferences"] = OwnedBy("batch/v1", "Job", id);
   if (traits.indexed) {
     pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] =
         std::to_string(index);
   }
-  pod["spec"] = PodSpec(traits.cpu);
+  pod["spec"] = PodSpec(traits);
   pod["status"]["phase"] = "Pending";
   return pod;
 }
@@ -82,14 +92,29 @@ Standins::Standins(SimCluster& cluster, Counts& counts, int64_t node_cpu)
   cluster_.scheduler().After(kTick, [this] { Tick(); });
 }
 
-void Standins::AddJob(const std::string& id, const JobTraits& traits) {
+void Standins::Add(const std::string& id, const JobTraits& traits) {
   jobs_[id] = traits;
+  if (traits.bare) return AddBarePod(id, traits);
+  AddJob(id, traits);
+}
+
+std::string Standins::IdOf(const Object& pod) const {
+  if (!pod.owner.empty()) return pod.owner;
+  return jobs_.contains(pod.uid) ? pod.uid : "";
+}
+
+void Standins::AddBarePod(const std::string& id, const JobTraits& traits) {
+  json pod;
+  pod["metadata"] = OfUser(id);
+  pod["spec"] = PodSpec(traits);
+  pod["status"]["phase"] = "Pending";
+  cluster_.Put(kPods, std::move(pod));
+}
+
+void Standins::AddJob(const std::string& id, const JobTraits& traits) {
   json job;
-  job["metadata"] = Held(id);
-  job["metadata"]["uid"] = id;
+  job["metadata"] = OfUser(id);
   job["metadata"]["generation"] = 1;
-  job["metadata"]["creationTimestamp"] = Now(cluster_);
-  job["metadata"]["annotations"][std::string(kubernetes::kUserAnnotation)] = "ann";
   if (traits.suspended) {
     job["metadata"]["annotations"][std::string(kubernetes::kSuspendedByAnnotation)] =
         kubernetes::kSuspendedByUs;
@@ -101,10 +126,33 @@ void Standins::AddJob(const std::string& id, const JobTraits& traits) {
                  {"completions", traits.slots},
                  {"suspend", traits.suspended},
                  {"completionMode", traits.indexed ? "Indexed" : "NonIndexed"}};
-  job["spec"]["template"] = {{"metadata", {{"labels", {{kubernetes::kHeldLabel, "direct"}}}}},
-                             {"spec", PodSpec(traits.cpu)}};
+  job["spec"]["template"] = {{"metadata", {{"labels", HeldLabels(traits)}}},
+                             {"spec", PodSpec(traits)}};
   job["status"]["done"] = json::array();
   cluster_.Put(kJobs, std::move(job));
+}
+
+json Standins::OfUser(const std::string& id) const {
+  json metadata = Held(id, jobs_.at(id));
+  metadata["uid"] = id;
+  metadata["creationTimestamp"] = Now(cluster_);
+  metadata["annotations"][std::string(kubernetes::kUserAnnotation)] = "ann";
+  return metadata;
+}
+
+void Standins::Delete(const std::string& id) {
+  const kubernetes::Resource& resource = jobs_.at(id).bare ? kPods : kJobs;
+  if (!cluster_.Delete(resource, kSpace, id, {}).ok()) return;
+  ++counts_[fmt::format("{} deleted by users", jobs_.at(id).bare ? "bare pods" : "Jobs")];
+}
+
+void Standins::DeletePod(const std::string& id) {
+  for (const SimCluster::Stored& pod : cluster_.All(kPods)) {
+    if (pod->owner != id || pod->going || pod->Finished()) continue;
+    ++counts_["pods of Jobs deleted by users"];
+    cluster_.Delete(kPods, kSpace, pod->name, {}).IgnoreError();
+    return;
+  }
 }
 
 void Standins::AddPoison(const std::string& node, int64_t cpu) {
@@ -169,7 +217,7 @@ void Standins::Tick() {
     if (chance.OneIn(2)) SyncJob(*job);
   }
   for (const SimCluster::Stored& pod : cluster_.All(kPods)) {
-    if (!pod->owner.empty() && chance.OneIn(2)) SyncPod(*pod);
+    if (pod->space == kSpace && chance.OneIn(2)) SyncPod(*pod);
   }
   cluster_.scheduler().After(kTick, [this] { Tick(); });
 }
@@ -232,9 +280,10 @@ void Standins::EndJob(const std::string& id) {
 }
 
 void Standins::SyncPod(const Object& pod) {
-  const bool orphan = cluster_.Find(kJobs, kSpace, pod.owner) == nullptr;
+  const bool orphan = !pod.owner.empty() && cluster_.Find(kJobs, kSpace, pod.owner) == nullptr;
   if (pod.node.empty() || pod.Finished()) {
-    if (orphan) cluster_.Remove(kPods, kSpace, pod.name);
+    if (orphan) return cluster_.Remove(kPods, kSpace, pod.name);
+    if (!pod.Finished()) Schedule(pod);
     return;
   }
   if (cluster_.Find(kNodes, "", pod.node) == nullptr) {
@@ -256,6 +305,23 @@ void Standins::SyncPod(const Object& pod) {
   SetPhase(pod, "Succeeded");
 }
 
+void Standins::Schedule(const Object& pod) {
+  const std::string node =
+      TextAt(pod.body,
+             "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
+             "nodeSelectorTerms/0/matchFields/0/values/0");
+  if (node.empty() || !Works(node)) return;
+  int64_t used = CpuOf(pod);
+  for (const SimCluster::Stored& other : cluster_.All(kPods)) {
+    if (other->node == node && !other->Finished()) used += CpuOf(*other);
+  }
+  if (used > node_cpu_) return;
+  ++counts_["pods bound by kube-scheduler"];
+  json bound = pod.body;
+  bound["spec"]["nodeName"] = node;
+  cluster_.Put(kPods, std::move(bound));
+}
+
 void Standins::StartPod(const Object& pod) {
   const int64_t cpu = CpuOf(pod);
   int64_t used = cpu;
@@ -266,7 +332,7 @@ void Standins::StartPod(const Object& pod) {
     ++counts_["pods turned away by their node"];
     return SetPhase(pod, "Failed", "OutOfcpu");
   }
-  running_[pod.uid] = {pod.node, cpu, cluster_.scheduler().now() + jobs_.at(pod.owner).run};
+  running_[pod.uid] = {pod.node, cpu, cluster_.scheduler().now() + jobs_.at(IdOf(pod)).run};
   SetPhase(pod, "Running");
 }
 

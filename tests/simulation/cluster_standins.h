@@ -1,4 +1,5 @@
-// What else changes objects of the cluster: the controller of Jobs, that of nodes, and kubelets.
+// What else changes objects of the cluster: the controller of Jobs, that of nodes, kube-scheduler,
+// and kubelets.
 // Each looks at all there is a few times a second, and does one thing after the other, as it
 // comes.
 //
@@ -29,7 +30,12 @@ struct JobTraits {
   bool suspended = false;
   bool controlled = false;  // another controller has made it: it is not stopped by a suspend
   bool indexed = false;
-  Millis keep{0};  // after its end; 0: for ever
+  bool bare = false;    // a pod that nobody has made, and nobody makes again
+  bool pinned = false;  // kube-scheduler binds its pods
+  Millis keep{0};       // after its end; 0: for ever
+  // So long after it came its user deletes it, or one of its pods; 0: never.
+  Millis delete_after{0};
+  Millis delete_pod_after{0};
 };
 
 class Standins {
@@ -37,8 +43,13 @@ class Standins {
   // They begin at once.
   Standins(SimCluster& cluster, Counts& counts, int64_t node_cpu);
 
-  // `id`: name and uid.
-  void AddJob(const std::string& id, const JobTraits& traits);
+  // A Job or a bare pod. `id`: name and uid.
+  void Add(const std::string& id, const JobTraits& traits);
+  // As users do, if it is there; and one of its pods.
+  void Delete(const std::string& id);
+  void DeletePod(const std::string& id);
+  // Of its job. Empty: somebody else's.
+  std::string IdOf(const SimCluster::Object& pod) const;
   // A pod of somebody else, on that node, which says that it is of the job kPoison.
   void AddPoison(const std::string& node, int64_t cpu);
   void AddNode(const std::string& name);
@@ -58,6 +69,9 @@ class Standins {
     TimePoint end{};
   };
 
+  json OfUser(const std::string& id) const;
+  void AddJob(const std::string& id, const JobTraits& traits);
+  void AddBarePod(const std::string& id, const JobTraits& traits);
   void Tick();
   void SyncJob(const Object& job);
   // Returns how many of its pods have succeeded.
@@ -66,6 +80,8 @@ class Standins {
   void StopPods(const std::string& id);
   void EndJob(const std::string& id);
   void SyncPod(const Object& pod);
+  // As kube-scheduler does, once nothing holds it and its node has room.
+  void Schedule(const Object& pod);
   void StartPod(const Object& pod);
   void SetPhase(const Object& pod, const char* phase, const char* reason = "");
 

@@ -45,6 +45,10 @@ ClusterWorld::ClusterWorld(const Trial& trial, std::map<std::string, Job> jobs)
     traits.suspended = !traits.controlled && chance.OneIn(2);
     traits.indexed = chance.OneIn(3);
     if (chance.OneIn(2)) traits.keep = Millis(chance.Between(1, 5'000));
+    traits.bare = job.slots == 1 && chance.OneIn(2);
+    traits.pinned = chance.OneIn(6);
+    if (chance.OneIn(8)) traits.delete_after = Millis(chance.Between(1, 30'000));
+    if (chance.OneIn(4)) traits.delete_pod_after = Millis(chance.Between(1, 20'000));
   }
   cluster_.faults().no_versions = lacks(Without::kVersion);
   cluster_.faults().no_uids = lacks(Without::kUid);
@@ -52,9 +56,10 @@ ClusterWorld::ClusterWorld(const Trial& trial, std::map<std::string, Job> jobs)
   for (int node = 0; node < kNodes; ++node) standins_.AddNode(NodeName(node));
   cluster_.OnWrite([this](const std::string& plural, const Object* before, const Object* after) {
     if (plural == kPods.plural) Written(before, after);
+    if (plural == kPods.plural && (after == nullptr || after->Finished())) BarePodEnded(*before);
     if (plural == kubernetes::kNodes.plural && after == nullptr) gone_[before->uid] = Now();
-    if (plural == kubernetes::kJobs.plural && after != nullptr && IsComplete(*after)) {
-      JobOf(after->uid).ended = true;
+    if (plural == kubernetes::kJobs.plural && (after == nullptr || IsComplete(*after))) {
+      JobOf((after == nullptr ? before : after)->uid).ended = true;
     }
   });
   cluster_.OnStray([this](const std::string& uid, const Object& object) {
@@ -66,7 +71,17 @@ ClusterWorld::ClusterWorld(const Trial& trial, std::map<std::string, Job> jobs)
 
 void ClusterWorld::Submit(const std::string& id) {
   PoolWorld::Submit(id);
-  standins_.AddJob(id, traits_.at(id));
+  const JobTraits& traits = traits_.at(id);
+  standins_.Add(id, traits);
+  if (traits.delete_after > Millis(0)) {
+    scheduler().After(traits.delete_after, [this, &id] {
+      forgotten_.insert(id);
+      standins_.Delete(id);
+    });
+  }
+  if (traits.delete_pod_after > Millis(0)) {
+    scheduler().After(traits.delete_pod_after, [this, &id] { standins_.DeletePod(id); });
+  }
 }
 
 void ClusterWorld::TakeNode(int number, bool away) {
@@ -102,7 +117,7 @@ void ClusterWorld::GoBack(size_t changes) {
   }
   for (const auto& [id, job] : jobs()) {
     if (!job.submitted) continue;
-    if (cluster_.Find(kubernetes::kJobs, kSpace, id) == nullptr) {
+    if (!IsThere(id)) {
       JobOf(id).ended = true;
       forgotten_.insert(id);
     } else if (job.ended) {
@@ -117,9 +132,22 @@ bool ClusterWorld::Runs(const std::string& id, uint32_t attempt) {
   });
 }
 
+bool ClusterWorld::IsThere(const std::string& id) const {
+  const kubernetes::Resource& resource = traits_.at(id).bare ? kPods : kubernetes::kJobs;
+  return cluster_.Find(resource, kSpace, id) != nullptr;
+}
+
+void ClusterWorld::BarePodEnded(const Object& pod) {
+  const auto traits = traits_.find(pod.uid);
+  if (traits != traits_.end() && traits->second.bare) JobOf(pod.uid).ended = true;
+}
+
 bool ClusterWorld::IsOver(const std::string& id) {
-  const bool never_was = forgotten_.contains(id) && !database().Of<QueueTables>().jobs.Has(id);
-  return never_was || PoolWorld::IsOver(id);
+  const QueueTables::Job* row = database().Of<QueueTables>().jobs.Find(id);
+  if (row == nullptr) return forgotten_.contains(id);
+  // A bare pod that has lost its node is not started again.
+  const bool failed = row->job.state == model::JobState::kFailed;
+  return PoolWorld::IsOver(id) || (failed && traits_.at(id).bare);
 }
 
 // A Job that had ended is not run again where the backup has it as it was before.
@@ -136,6 +164,10 @@ std::string ClusterWorld::WhatIsLeft() {
   for (const auto& [id, row] : database().Of<AdmissionTables>().workloads.rows()) {
     text += fmt::format("{} with admission; ", id);
   }
+  for (const SimCluster::Stored& pod : cluster_.All(kPods)) {
+    if (pod->space != kSpace || pod->Finished()) continue;
+    text += fmt::format("{} is {} on '{}'; ", pod->uid, pod->phase, pod->node);
+  }
   return text;
 }
 
@@ -145,13 +177,15 @@ void ClusterWorld::Written(const Object* before, const Object* after) {
     live_.erase(uid);
     return;
   }
-  if (!standins_.Works(after->node) || undone_.contains(after->owner)) lost_.insert(uid);
+  if (!standins_.Works(after->node) || undone_.contains(standins_.IdOf(*after))) lost_.insert(uid);
   if (!lost_.contains(uid)) {
-    live_[uid] = {
-        .id = after->owner, .slot = SlotOf(*after), .node = after->node, .cpu = CpuOf(*after)};
+    live_[uid] = {.id = standins_.IdOf(*after),
+                  .slot = SlotOf(*after),
+                  .node = after->node,
+                  .cpu = CpuOf(*after)};
   }
   const bool was_bound = before != nullptr && !before->node.empty();
-  if (!was_bound && !after->owner.empty()) PodBound(*after);
+  if (!was_bound && !standins_.IdOf(*after).empty()) PodBound(*after);
 }
 
 void ClusterWorld::Check() {
@@ -173,10 +207,13 @@ void ClusterWorld::Changed(const std::string& id, model::JobState state) {
   if (state == model::JobState::kAllocated) {
     allocated_[{id, database().Of<QueueTables>().jobs.Find(id)->job.attempt}] = Now();
   }
-  const bool there = cluster_.Find(kubernetes::kJobs, kSpace, id) != nullptr;
-  if (state == model::JobState::kCancelled && there && !went_back_) {
-    Fail(fmt::format("{} is cancelled, and its Job is there", id));
+  if (went_back_) return;
+  if (state == model::JobState::kCancelled && IsThere(id)) {
+    Fail(fmt::format("{} is cancelled, and it is there", id));
   }
+  // What goes wrong is never a job's own doing, and what has not begun can begin again.
+  const bool may_fail = traits_.at(id).bare && had_pod_.contains(id);
+  if (state == model::JobState::kFailed && !may_fail) Fail(id + " has failed");
 }
 
 bool ClusterWorld::IsOnAnother(const std::string& uid, const Live& pod) {
@@ -186,7 +223,7 @@ bool ClusterWorld::IsOnAnother(const std::string& uid, const Live& pod) {
   const auto gone = gone_.find(given->second);
   const auto allocated = allocated_.find({pod.id, pod.slot.attempt});
   const TimePoint sent = cluster_.binding_sent();
-  const bool came_late = gone == gone_.end() || gone->second >= sent;
+  const bool came_late = gone == gone_.end() || gone->second >= sent || traits_.at(pod.id).pinned;
   const bool was_fresh =
       allocated != allocated_.end() && sent <= allocated->second + binder::kSureFor;
   if (!came_late && !was_fresh) {
@@ -197,8 +234,9 @@ bool ClusterWorld::IsOnAnother(const std::string& uid, const Live& pod) {
 }
 
 void ClusterWorld::PodBound(const Object& pod) {
-  const Live bound = {.id = pod.owner, .slot = SlotOf(pod), .node = pod.node};
+  const Live bound = {.id = standins_.IdOf(pod), .slot = SlotOf(pod), .node = pod.node};
   ++counts()["pods bound"];
+  had_pod_.insert(bound.id);
   if (tells()) {
     Say(fmt::format("{} ({}) is bound to {}, slot {}",
                     pod.name,

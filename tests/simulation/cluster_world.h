@@ -1,5 +1,6 @@
-// The pool of pool_world.h in a cluster: jobs are Jobs, what runs are their pods. No job may be
-// cancelled whose Job is there. And what must hold whenever a pod is bound:
+// The pool of pool_world.h in a cluster: jobs are Jobs and bare pods, what runs are pods; users
+// delete some of them. No job may be cancelled that is there, and none may fail but a bare pod that
+// was bound. And what must hold whenever a pod is bound:
 //   - its slot is the job's, on that node, and has not been given back
 //   - the row that says so was there before
 //   - no other pod that has not ended has the slot
@@ -46,6 +47,8 @@ class ClusterWorld final : public PoolWorld {
   };
 
   TimePoint Now() { return scheduler().now(); }
+  bool IsThere(const std::string& id) const;
+  void BarePodEnded(const Object& pod);
   void Written(const Object* before, const Object* after);
   void PodBound(const Object& pod);
   // Its slot is on a node of that name that is another by now. The binder may not have heard yet
@@ -69,8 +72,9 @@ class ClusterWorld final : public PoolWorld {
   std::map<std::string, TimePoint> gone_;                            // nodes, by uid: since when
   std::map<std::string, Live> live_;                                 // by uid
   std::set<std::string> lost_;                                       // uids
-  std::set<std::string> forgotten_;  // Jobs that a backup did not have
+  std::set<std::string> forgotten_;  // Jobs that may never have been seen
   std::set<std::string> undone_;     // Jobs whose end a backup did not have
+  std::set<std::string> had_pod_;    // jobs: one of theirs was bound
   bool went_back_ = false;
   size_t first_changes_ = 0;  // that made the cluster as it is at first: all backups have them
 };
