@@ -8,6 +8,16 @@
 #include "libs/kubernetes/names.h"
 
 namespace fluxqueue::admission {
+namespace {
+
+// What is no name of an object says nothing of places.
+Grouping WithPlaces(const kubernetes::GroupObjects& objects, const std::string& name) {
+  if (!kubernetes::IsDnsSubdomain(name)) return {};
+  return {
+      .group = {}, .places = Absent{Absent::Kind::kPlaces, name, nullptr, &objects}, .answer = {}};
+}
+
+}  // namespace
 
 Grouping GroupingOf(const Review& review,
                     const kubernetes::PodKeys& pods,
@@ -19,12 +29,7 @@ Grouping GroupingOf(const Review& review,
   kubernetes::GroupName group = (*asked)->group;
   if (const kubernetes::GroupObjects* objects = (*asked)->objects) {
     const std::string& name = (*asked)->object;
-    if (objects->has_places) {
-      if (!kubernetes::IsDnsSubdomain(name)) return {};
-      return {.group = {},
-              .places = Absent{Absent::Kind::kPlaces, name, nullptr, objects},
-              .answer = {}};
-    }
+    if (objects->has_places) return WithPlaces(*objects, name);
     if (!kubernetes::IsDnsSubdomain(name)) {
       return {
           .group = {},
