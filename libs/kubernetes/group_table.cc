@@ -9,6 +9,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/kubernetes/json_path.h"
 #include "libs/kubernetes/names.h"
 
 #include "groups_table.h"
@@ -48,12 +49,6 @@ absl::StatusOr<uint32_t> ParseSize(const std::string& key, std::string_view text
       "{}: \"{}\": allowed are 1 to {}, the pods of the group", key, text, kMaxGroupPods);
 }
 
-// Null: there is nothing.
-const json* At(const json& object, const std::string& path) {
-  const json::json_pointer pointer(path);
-  return object.contains(pointer) ? &object[pointer] : nullptr;
-}
-
 // What a path with `each` is looked for in: the items of a list or the values of a map; where it
 // has a '*' in the middle, of all that it leads to.
 std::vector<const json*> Items(const json& object, const std::string& each) {
@@ -80,7 +75,7 @@ absl::StatusOr<int64_t> Least(const json& item, const std::vector<std::string>& 
   std::optional<int64_t> least;
   for (const std::string& path : paths) {
     const json* value = At(item, path);
-    if (value == nullptr || value->is_null()) continue;
+    if (value == nullptr) continue;
     if (!value->is_number_integer()) {
       return InvalidArgument("{}: \"{}\": allowed is a number of pods", path, value->type_name());
     }
@@ -103,20 +98,24 @@ std::string AsDnsLabel(const std::string& name) {
   return fmt::format("g-{}-{:016x}", label, hash);
 }
 
+// Null: there is nothing, or something empty.
+const json* FilledAt(const json& object, const std::string& path) {
+  const json* value = At(object, path);
+  return value == nullptr || value->empty() ? nullptr : value;
+}
+
 bool Has(const json& object, const GroupObjects::Value& value) {
   const std::vector<const json*> items = Items(object, value.each);
   return std::any_of(items.begin(), items.end(), [&](const json* item) {
     if (!value.over.empty()) {
       return Least(*item, {value.at}).value_or(0) > Least(*item, {value.over}).value_or(0);
     }
-    const json* found = At(*item, value.at);
-    const bool any = found != nullptr && !found->is_null() && !found->empty();
+    const json* found = FilledAt(*item, value.at);
     if (!value.differs.empty()) {
-      const json* other = At(*item, value.differs);
-      const bool has_other = other != nullptr && !other->is_null() && !other->empty();
-      return any != has_other || (any && *found != *other);
+      const json* other = FilledAt(*item, value.differs);
+      return found == nullptr || other == nullptr ? found != other : *found != *other;
     }
-    if (!any || value.is.empty()) return any;
+    if (found == nullptr || value.is.empty()) return found != nullptr;
     return (found->is_string() ? found->get<std::string>() : found->dump()) == value.is;
   });
 }

@@ -182,7 +182,7 @@ bool WaitsForItsJob(const Pod& pod) {
 
 std::string JobIdOf(const Pod& pod) {
   if (IsOfAJob(pod)) return WaitsForItsJob(pod) ? pod.meta.Controller()->uid : pod.meta.uid;
-  // hint: the webhook writes it, or takes it out, and fluxqueue-keys lets nobody change it.
+  // hint: the webhook writes it, or takes it out, and fluxqueue-keys lets no user change it.
   const std::string& place_of = pod.meta.Annotation(kPlaceOfAnnotation);
   return IsUid(place_of) ? place_of : pod.meta.uid;
 }

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libs/kubernetes/group_table.h"
+#include "libs/kubernetes/json_path.h"
 
 namespace fluxqueue::kubernetes {
 namespace {
@@ -32,13 +33,6 @@ bool AddAmount(const std::string& resource, std::string_view text, Amounts* amou
   if (!amount.ok() || *amount > kMostAmount) return false;
   if (*amount != 0) (*amounts)[resource] = *amount;
   return true;
-}
-
-// Null: there is nothing.
-const json* At(const json& object, const char* path) {
-  const json::json_pointer pointer(path);
-  const json* value = object.contains(pointer) ? &object[pointer] : nullptr;
-  return value == nullptr || value->is_null() ? nullptr : value;
 }
 
 // Unset: it is neither text nor a whole number.

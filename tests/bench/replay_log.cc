@@ -179,9 +179,11 @@ absl::Status WriteReplayLog(const std::string& path, uint64_t records) {
   }
   RETURN_IF_ERROR(facts.Close());
   RETURN_IF_ERROR(log.Close());
-  std::ofstream(path, std::ios::binary | std::ios::app)
-      << std::ifstream(rest, std::ios::binary).rdbuf();
+  std::ofstream whole(path, std::ios::binary | std::ios::app);
+  whole << std::ifstream(rest, std::ios::binary).rdbuf();
+  whole.close();
   std::filesystem::remove(rest);
+  if (!whole) return InvalidArgument("{}: cannot be written", path);
   return absl::OkStatus();
 }
 

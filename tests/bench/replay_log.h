@@ -9,7 +9,7 @@
 
 namespace fluxqueue::bench {
 
-// With at least so many records.
+// With at least this many records. InvalidArgument: it cannot be written.
 absl::Status WriteReplayLog(const std::string& path, uint64_t records);
 
 }  // namespace fluxqueue::bench

@@ -68,8 +68,9 @@ std::string Checks::Unended(const std::vector<Made>& jobs) {
   for (size_t i = 0; i < std::min(rows->size(), kMostShown); ++i) {
     text += "; " + absl::StrJoin((*rows)[i], " ");
   }
-  for (const std::string& name : Unknown(jobs))
+  for (const std::string& name : Unknown(jobs)) {
     text += fmt::format("; the queue knows no {}", name);
+  }
   return text;
 }
 

@@ -30,7 +30,7 @@ struct JobTraits {
   bool suspended = false;
   bool controlled = false;  // another controller has made it: it is not stopped by a suspend
   bool indexed = false;
-  bool bare = false;    // a pod that nobody has made, and nobody makes again
+  bool bare = false;    // a pod without a controller that would make it again
   bool pinned = false;  // kube-scheduler binds its pods
   Millis keep{0};       // after its end; 0: for ever
   // So long after it came its user deletes it, or one of its pods; 0: never.

@@ -21,7 +21,7 @@ struct Making {
   std::string group{};                   // of a pod: the record of its group; empty: none
   std::string queue{};                   // its namespace's, as it names none; empty: it does
   std::string places{};                  // of a pod: the record of its places; empty: none
-  std::string place_of{};                // of a pod: whose place it takes; empty: nobody's
+  std::string place_of{};                // of a pod: whose place it takes; empty: it takes none
 };
 
 // What a Job is given beside what holds its template.

@@ -24,8 +24,8 @@ Placing LookAt(Absent absent) {
   return {.places = {}, .place_of = {}, .answer = std::move(look)};
 }
 
-// Null: it is no pod, or asks by no token of its own. By their account a namespace's pods are all
-// the same, whoever has made them.
+// Null: it is no pod, or asks by no token of its own. All pods of a namespace may have the
+// same account, so that says nothing.
 const kubernetes::OwnerReference* MakerOf(const Review& review, const kubernetes::Pod& pod) {
   const kubernetes::OwnerReference* owner = pod.meta.Controller();
   const bool is_pod = owner != nullptr && owner->kind == "Pod" && owner->api_version == "v1" &&

@@ -14,9 +14,9 @@
 //
 // So is one that is lost (loss_planner.h), of which nothing is left to be stopped.
 //
-// A pod that has places (libs/kubernetes/places.h) has the first slot, and nobody else ever has.
-// The others are for the pods that it makes, one after the other, while it runs: nobody waits for
-// them, and whatever becomes of them, the job goes on.
+// A pod that has places (libs/kubernetes/places.h) has the first slot, and no other pod ever has.
+// The others are for the pods that it makes, one after the other, while it runs: the job does not
+// wait for them, and goes on whatever becomes of them.
 //
 // `taken` is committed before the call that starts its pod goes out. A slot is never given to
 // another pod before its pod has ended, is known to be gone, or is fenced.

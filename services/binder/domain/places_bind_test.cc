@@ -47,7 +47,7 @@ TEST_F(PlacesBindTest, ItIsBoundWithItsOwnPod) {
   EXPECT_EQ(NodeOf("a"), "n0");
   EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
   Wait();
-  EXPECT_THAT(h_.Said("bind_failed"), IsEmpty()) << "nobody waits for the others";
+  EXPECT_THAT(h_.Said("bind_failed"), IsEmpty()) << "the others are not waited for";
 }
 
 TEST_F(PlacesBindTest, ThePodsThatItMakesTakeThePlacesAsTheyCome) {

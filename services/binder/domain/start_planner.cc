@@ -114,7 +114,7 @@ class SlotChooser {
   // Unset: it has to wait, for its predecessor or for any slot.
   std::optional<size_t> Choose(const PodFacts& pod) {
     const bool by_index = job_.workload().indexed() && pod.index >= 0;
-    const std::optional<size_t> chosen = job_.IsPod() ? Place(pod)
+    const std::optional<size_t> chosen = job_.IsPod() ? OwnOrPlace(pod)
                                          : by_index   ? ForIndex(pod)
                                                       : First(pod);
     if (chosen.has_value()) {
@@ -137,8 +137,8 @@ class SlotChooser {
     return chosen;
   }
 
-  // Only while the pod runs that has them.
-  std::optional<size_t> Place(const PodFacts& pod) const {
+  // Of the pod that the job is, or of one that it has made: that only while it runs.
+  std::optional<size_t> OwnOrPlace(const PodFacts& pod) const {
     if (pod.uid == job_.id()) return open_.contains(0) ? std::optional<size_t>(0) : std::nullopt;
     return job_.slots.front().state == SlotState::kBound ? First(pod, 1) : std::nullopt;
   }
