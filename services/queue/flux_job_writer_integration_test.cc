@@ -66,9 +66,8 @@ class FluxJobWriterTest : public ::testing::Test {
   }
   static void Must(const absl::Status& status) { CHECK(status.ok(), "{}", Message(status)); }
 
-  void Row(const std::string& id, JobState state, uint64_t version) {
-    v1::JobRow row;
-    events::v1::JobFact& fact = *row.mutable_fact();
+  static events::v1::JobFact FactOf(const std::string& id, JobState state, uint64_t version) {
+    events::v1::JobFact fact;
     fact.set_job_id(id);
     fact.set_pool("main");
     fact.set_version(version);
@@ -78,6 +77,11 @@ class FluxJobWriterTest : public ::testing::Test {
     fact.mutable_workload()->set_namespace_("team");
     fact.mutable_workload()->set_name(id);
     fact.mutable_workload()->set_uid(id);
+    return fact;
+  }
+  void Row(const std::string& id, JobState state, uint64_t version) {
+    v1::JobRow row;
+    *row.mutable_fact() = FactOf(id, state, version);
     Must(connection_.Transact([&](pqxx::transaction_base& tx) {
       postgres::Exec(tx,
                      kInsertJob,
@@ -88,18 +92,30 @@ class FluxJobWriterTest : public ::testing::Test {
       return absl::OkStatus();
     }));
   }
-  // REQUIRES: the writer does not run.
   void Shown(const std::string& id, JobState state, uint64_t version) {
-    const nlohmann::json object = {
+    const std::lock_guard lock(mutex_);
+    nlohmann::json object = {
         {"metadata",
          {{"name", "job-" + id},
           {"namespace", "team"},
           {"uid", "object-" + id},
-          {"resourceVersion", "1"},
           {"ownerReferences", nlohmann::json::array({nlohmann::json::object({{"uid", id}})})}}},
         {"spec", {{"jobId", id}}},
         {"status", {{"version", version}, {"state", model::Name(state)}}}};
-    shown_["job-" + id] = object.dump();
+    Keep("job-" + id, std::move(object));
+  }
+  // REQUIRES: mutex_ is held
+  std::string Keep(const std::string& name, nlohmann::json object) {
+    object["metadata"]["resourceVersion"] = std::to_string(++changes_);
+    return shown_[name] = object.dump();
+  }
+  uint64_t ShownVersionOf(const std::string& id) {
+    const std::lock_guard lock(mutex_);
+    return nlohmann::json::parse(shown_.at("job-" + id))["status"]["version"];
+  }
+  // Of a job that the writer is told of.
+  static JobSeen Seen(const std::string& id, JobState state, uint64_t version, int64_t position) {
+    return {.fact = FactOf(id, state, version), .position = position};
   }
 
   http::Response Answer(const http::Request& request) {
@@ -108,15 +124,21 @@ class FluxJobWriterTest : public ::testing::Test {
     if (request.method == "GET" && name == "fluxjobs") return List();
     const std::lock_guard lock(mutex_);
     if (request.method == "GET") return {.body = shown_.at(name)};
+    nlohmann::json sent = nlohmann::json::parse(request.body);
     if (request.method == "PATCH") {
+      nlohmann::json object = nlohmann::json::parse(shown_.at(name));
+      if (sent["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"]) {
+        api_.Note("conflict " + name);
+        return {.status = 409, .body = R"({"reason": "Conflict"})"};
+      }
       api_.Note("patch " + name);
-      return {.body = shown_.at(name)};
+      object.merge_patch(sent);
+      return {.body = Keep(name, std::move(object))};
     }
-    const std::string made = nlohmann::json::parse(request.body)["metadata"]["name"];
+    const std::string made = sent["metadata"]["name"];
     if (shown_.contains(made)) return {.status = 409, .body = R"({"reason": "AlreadyExists"})"};
-    shown_[made] = request.body;
     api_.Note("create " + made);
-    return {.status = 201, .body = request.body};
+    return {.status = 201, .body = Keep(made, std::move(sent))};
   }
   http::Response List() {
     ++lists_;
@@ -139,10 +161,20 @@ class FluxJobWriterTest : public ::testing::Test {
     EXPECT_TRUE(condition());
   }
 
+  // What is written next is due when the write before it has ended.
+  template <typename Condition>
+  void AdvanceUntil(const Condition& condition) {
+    WaitFor([&] {
+      clock_.Advance(Millis(100));
+      return condition();
+    });
+  }
+
   static testing::MiniPostgres* postgres_;
   postgres::Connection connection_;
   std::mutex mutex_;
   std::map<std::string, std::string> shown_;
+  int changes_ = 0;
   std::atomic<int> lists_ = 0;
   std::atomic<bool> down_ = false;
   kubernetes::scripted::NotedApi api_{[this](const http::Request& r) { return Answer(r); }};
@@ -181,6 +213,32 @@ TEST_F(FluxJobWriterTest, WhatIsMissingOrOldIsWrittenWhenPoolsAreGained) {
   EXPECT_THAT(
       acts,
       ElementsAre("create job-new", "patch job-ended", "patch job-moved", "patch job-went-on"));
+}
+
+// It has lost the pool, and does not know it yet.
+TEST_F(FluxJobWriterTest, AnObjectThatAnotherHasWrittenSinceDoesNotGoBack) {
+  Start();
+  writer_.Changed({Seen("a", JobState::kPending, 1, /*position=*/1)});
+  EXPECT_THAT(api_.WaitFor(1), ElementsAre("create job-a"));
+  Shown("a", JobState::kSucceeded, 5);
+  writer_.Moved({{"a", 2}});
+  AdvanceUntil([&] { return writer_.backlog() == 0; });
+  EXPECT_THAT(api_.WaitFor(2), ElementsAre("create job-a", "conflict job-a"));
+  EXPECT_EQ(ShownVersionOf("a"), 5);
+}
+
+TEST_F(FluxJobWriterTest, AnObjectThatAnotherHasWrittenSinceGoesOn) {
+  Start();
+  writer_.Changed({Seen("a", JobState::kPending, 1, /*position=*/1)});
+  EXPECT_THAT(api_.WaitFor(1), ElementsAre("create job-a"));
+  Shown("a", JobState::kPending, 1);
+  writer_.Changed({Seen("a", JobState::kRunning, 4, /*position=*/0)});
+  AdvanceUntil([&] { return ShownVersionOf("a") == 4; });
+  // By what the API server has answered it knows the object again.
+  writer_.Changed({Seen("a", JobState::kSucceeded, 5, /*position=*/0)});
+  AdvanceUntil([&] { return writer_.backlog() == 0; });
+  EXPECT_THAT(api_.WaitFor(4),
+              ElementsAre("create job-a", "conflict job-a", "patch job-a", "patch job-a"));
 }
 
 TEST_F(FluxJobWriterTest, AComparisonThatFailsIsTriedAgainWhenItsTimeHasCome) {

@@ -68,6 +68,7 @@ inline int FreePort() {
 struct NobodyLooks final : JobObserver {
   void Changed(std::vector<JobSeen>) override {}
   void PoolsGained() override {}
+  void PoolLost(const std::string& /*pool*/) override {}
   std::vector<std::string> Waiting() override { return {}; }
   void Moved(const std::vector<std::pair<std::string, int64_t>>&) override {}
 };

@@ -28,6 +28,7 @@ class NoObserver final : public queue::JobObserver {
  public:
   void Changed(std::vector<queue::JobSeen>) override {}
   void PoolsGained() override {}
+  void PoolLost(const std::string& /*pool*/) override {}
   std::vector<std::string> Waiting() override { return {}; }
   void Moved(const std::vector<std::pair<std::string, int64_t>>&) override {}
 };

@@ -49,6 +49,7 @@ inline constexpr std::chrono::seconds kDeadline{60};
 struct NobodyLooks final : queue::JobObserver {
   void Changed(std::vector<queue::JobSeen>) override {}
   void PoolsGained() override {}
+  void PoolLost(const std::string& /*pool*/) override {}
   std::vector<std::string> Waiting() override { return {}; }
   void Moved(const std::vector<std::pair<std::string, int64_t>>&) override {}
 };

@@ -24,6 +24,10 @@ constexpr Millis kCompareAgainMost{30'000};
 
 using Shown = ShownFluxJob;
 
+bool HasEnded(const events::v1::JobFact& fact) {
+  return model::IsTerminal(static_cast<model::JobState>(fact.state()));
+}
+
 // One that was rejected may be submitted again.
 bool IsFinal(const std::string& state) {
   const auto parsed = model::ParseJobState(state);
@@ -38,10 +42,11 @@ Shown ReadShown(std::string_view object) {
   shown.job_id = parsed.value(nlohmann::json::json_pointer("/spec/jobId"), std::string());
   shown.version = parsed.value(nlohmann::json::json_pointer("/status/version"), uint64_t{0});
   shown.final = IsFinal(parsed.value(nlohmann::json::json_pointer("/status/state"), std::string()));
-  if (parsed.contains(nlohmann::json::json_pointer("/metadata/ownerReferences/0"))) return shown;
   const auto meta = [&parsed](const char* field) {
     return parsed.value(nlohmann::json::json_pointer("/metadata") / field, std::string());
   };
+  shown.resource_version = meta("resourceVersion");
+  if (parsed.contains(nlohmann::json::json_pointer("/metadata/ownerReferences/0"))) return shown;
   shown.space = meta("namespace");
   shown.name = meta("name");
   shown.uid = meta("uid");
@@ -59,7 +64,7 @@ void DeleteEnded(const std::vector<Shown>& orphans,
                  kubernetes::Client& client) {
   std::unordered_set<std::string> live;
   for (const events::v1::JobFact& fact : facts) {
-    if (!model::IsTerminal(static_cast<model::JobState>(fact.state()))) live.insert(fact.job_id());
+    if (!HasEnded(fact)) live.insert(fact.job_id());
   }
   for (const Shown& orphan : orphans) {
     if (live.contains(orphan.job_id)) continue;
@@ -101,6 +106,11 @@ void FluxJobWriter::PoolsGained() {
   // While comparisons fail, the next try is due when it is.
   if (comparisons_failed_ == 0) compare_at_ = Millis{0};
   wake_.notify_one();
+}
+
+void FluxJobWriter::PoolLost(const std::string& pool) {
+  std::lock_guard lock(mutex_);
+  planner_.Lost(pool);
 }
 
 std::vector<std::string> FluxJobWriter::Waiting() {
@@ -163,7 +173,7 @@ absl::Status FluxJobWriter::Look(bool gained, Comparison* found) {
                             {},
                             [&](std::string_view object) {
                               Shown one = ReadShown(object);
-                              found->shown[one.job_id] = one.version;
+                              found->shown[one.job_id] = {one.version, one.resource_version};
                               if (!one.final) unended.insert(one.job_id);
                               if (!one.uid.empty()) found->orphans.push_back(std::move(one));
                               return absl::OkStatus();
@@ -183,10 +193,10 @@ absl::Status FluxJobWriter::Look(bool gained, Comparison* found) {
 void FluxJobWriter::Observe(const Comparison& found) {
   for (const events::v1::JobFact& fact : found.facts) {
     const auto it = found.shown.find(fact.job_id());
-    if (it == found.shown.end() || it->second < fact.version()) {
+    if (it == found.shown.end() || it->second.version < fact.version()) {
       planner_.Observe(fact, 0, Now());
-    } else if (!model::IsTerminal(static_cast<model::JobState>(fact.state()))) {
-      planner_.ObserveShown(fact, Now());
+    } else if (!HasEnded(fact)) {
+      planner_.ObserveShown(fact, it->second.resource_version, Now());
     }
   }
 }
@@ -219,60 +229,64 @@ void FluxJobWriter::Write(const std::vector<FluxJobWrite>& writes) {
   auto details = source_.Details(facts);
   for (const FluxJobWrite& write : writes) {
     const std::string& job_id = write.fact.job_id();
-    absl::Status status = details.status();
-    if (status.ok() && !write.shown) status = WriteOne(write, (*details)[job_id]);
-    if (!write.shown) metrics_.FluxJobWritten(status.ok());
-    if (status.ok() && write.step != JobStep::kNone) {
+    Outcome outcome{job_id, write.fact.version(), write.resource_version, details.status()};
+    if (outcome.status.ok() && !write.shown) {
+      const auto object = WriteOne(write, (*details)[job_id]);
+      outcome.status = object.status();
+      // Nothing follows an end.
+      if (object.ok() && !HasEnded(write.fact)) {
+        outcome.resource_version = ReadShown(*object).resource_version;
+      }
+    }
+    if (!write.shown) metrics_.FluxJobWritten(outcome.status.ok());
+    if (outcome.status.ok() && write.step != JobStep::kNone) {
       WriteEvent(write.fact.workload().namespace_(), StepEventObject(write, (*details)[job_id]));
     }
-    Settle({job_id, write.fact.version(), status});
+    Settle(outcome);
   }
 }
 
-absl::Status FluxJobWriter::WriteOne(const FluxJobWrite& write, const FluxJobDetails& details) {
-  const events::v1::Workload& workload = write.fact.workload();
-  if (write.exists) {
-    return client_
-        .Patch(kubernetes::kFluxJobs,
-               workload.namespace_(),
-               FluxJobName(workload),
-               kubernetes::PatchType::kMerge,
-               FluxJobPatch(write.fact, write.position, details))
-        .status();
+absl::StatusOr<std::string> FluxJobWriter::WriteOne(const FluxJobWrite& write,
+                                                    const FluxJobDetails& details) {
+  if (!write.resource_version.empty()) {
+    auto patched = Patch(write, details, write.resource_version);
+    return absl::IsAborted(patched.status()) ? Overwrite(write, details) : patched;
   }
-  return CreateOrPatch(write, details);
+  auto created = client_.Create(kubernetes::kFluxJobs,
+                                write.fact.workload().namespace_(),
+                                FluxJobObject(write.fact, write.position, details));
+  return absl::IsAlreadyExists(created.status()) ? Overwrite(write, details) : created;
 }
 
-// The name may be taken: by our own object (written by a predecessor), or by that of an earlier
-// workload of the same name, which the garbage collector has not reached yet.
-absl::Status FluxJobWriter::CreateOrPatch(const FluxJobWrite& write,
-                                          const FluxJobDetails& details) {
-  const events::v1::Workload& workload = write.fact.workload();
-  const std::string name = FluxJobName(workload);
-  const absl::Status created = client_
-                                   .Create(kubernetes::kFluxJobs,
-                                           workload.namespace_(),
-                                           FluxJobObject(write.fact, write.position, details))
-                                   .status();
-  if (!absl::IsAlreadyExists(created)) return created;
-  ASSIGN_OR_RETURN(const std::string object,
-                   client_.Get(kubernetes::kFluxJobs, workload.namespace_(), name));
+// It is another object than we know of: our own (written by a predecessor, or by another replica
+// that has or had the pool), or that of an earlier workload of the same name, which the garbage
+// collector has not reached yet.
+absl::StatusOr<std::string> FluxJobWriter::Overwrite(const FluxJobWrite& write,
+                                                     const FluxJobDetails& details) {
+  const std::string& space = write.fact.workload().namespace_();
+  const std::string name = FluxJobName(write.fact.workload());
+  ASSIGN_OR_RETURN(const std::string object, client_.Get(kubernetes::kFluxJobs, space, name));
   const Shown shown = ReadShown(object);
   if (shown.job_id == write.fact.job_id()) {
-    if (shown.version >= write.fact.version()) return absl::OkStatus();
-    return client_
-        .Patch(kubernetes::kFluxJobs,
-               workload.namespace_(),
-               name,
-               kubernetes::PatchType::kMerge,
-               FluxJobPatch(write.fact, write.position, details))
-        .status();
+    if (shown.version <= write.fact.version()) {
+      return Patch(write, details, shown.resource_version);
+    }
+    return MakeStatus(
+        absl::StatusCode::kNotFound, "FluxJob {} shows version {} already", name, shown.version);
   }
-  RETURN_IF_ERROR(client_.Delete(kubernetes::kFluxJobs,
-                                 workload.namespace_(),
-                                 name,
-                                 {.preconditions = {.uid = ObjectUid(object)}}));
+  RETURN_IF_ERROR(client_.Delete(
+      kubernetes::kFluxJobs, space, name, {.preconditions = {.uid = ObjectUid(object)}}));
   return Unavailable("FluxJob {} of an earlier workload was in the way", name);
+}
+
+absl::StatusOr<std::string> FluxJobWriter::Patch(const FluxJobWrite& write,
+                                                 const FluxJobDetails& details,
+                                                 const std::string& resource_version) {
+  return client_.Patch(kubernetes::kFluxJobs,
+                       write.fact.workload().namespace_(),
+                       FluxJobName(write.fact.workload()),
+                       kubernetes::PatchType::kMerge,
+                       FluxJobPatch(write.fact, write.position, details, resource_version));
 }
 
 // One that cannot be written is lost: nothing waits for it.
@@ -288,7 +302,7 @@ void FluxJobWriter::WriteEvent(const std::string& space, const std::string& even
 void FluxJobWriter::Settle(const Outcome& outcome) {
   std::lock_guard lock(mutex_);
   if (outcome.status.ok()) {
-    planner_.Written(outcome.job_id, outcome.version, Now());
+    planner_.Written(outcome.job_id, outcome.version, outcome.resource_version, Now());
     last_ = absl::OkStatus();
   } else if (absl::IsNotFound(outcome.status)) {
     planner_.Gone(outcome.job_id);

@@ -6,11 +6,14 @@
 // with the objects there are, and what is missing or old is written. Nothing here is ever lost for
 // good: rows say all, the objects follow.
 //
+// Two replicas may take themselves for the owner of a pool for a while. An object is written only
+// as it was seen last, and one that shows a later version is left alone.
+//
 // A comparison reads the objects first, then the rows: of what was made in between the rows say
 // all. It asks for the jobs that live, and for those whose object does not show their end; never
 // for all that have ended.
 //
-// Changed, PoolsGained, Waiting and Moved are thread-safe and quick.
+// Changed, PoolsGained, PoolLost, Waiting and Moved are thread-safe and quick.
 #pragma once
 
 #include <condition_variable>
@@ -35,6 +38,7 @@ namespace fluxqueue::queue {
 struct ShownFluxJob {
   std::string job_id;
   uint64_t version = 0;
+  std::string resource_version;
   bool final = false;  // it shows an end that nothing follows
   // Where nothing owns it, so that no garbage collector deletes it.
   std::string space;
@@ -53,6 +57,7 @@ class FluxJobWriter final : public JobObserver {
 
   void Changed(std::vector<JobSeen> jobs) override;
   void PoolsGained() override;
+  void PoolLost(const std::string& pool) override;
   std::vector<std::string> Waiting() override;
   void Moved(const std::vector<std::pair<std::string, int64_t>>& positions) override;
 
@@ -66,13 +71,19 @@ class FluxJobWriter final : public JobObserver {
   struct Outcome {
     std::string job_id;
     uint64_t version = 0;
+    std::string resource_version;
     absl::Status status;
   };
 
-  // What a comparison found; of the objects the version that each job's shows, and those that
-  // nothing owns.
+  // Which version of its job an object shows.
+  struct ShownVersion {
+    uint64_t version = 0;
+    std::string resource_version;
+  };
+
+  // What a comparison found: the objects by their jobs, and those that nothing owns.
   struct Comparison {
-    std::unordered_map<std::string, uint64_t> shown;
+    std::unordered_map<std::string, ShownVersion> shown;
     std::vector<ShownFluxJob> orphans;
     std::vector<events::v1::JobFact> facts;
   };
@@ -85,8 +96,12 @@ class FluxJobWriter final : public JobObserver {
   void Observe(const Comparison& found);
   std::vector<FluxJobWrite> WaitForWork(const std::stop_token& stop);
   void Write(const std::vector<FluxJobWrite>& writes);
-  absl::Status WriteOne(const FluxJobWrite& write, const FluxJobDetails& details);
-  absl::Status CreateOrPatch(const FluxJobWrite& write, const FluxJobDetails& details);
+  // These return the object as it is afterwards. kNotFound: there is nothing more to show.
+  absl::StatusOr<std::string> WriteOne(const FluxJobWrite& write, const FluxJobDetails& details);
+  absl::StatusOr<std::string> Overwrite(const FluxJobWrite& write, const FluxJobDetails& details);
+  absl::StatusOr<std::string> Patch(const FluxJobWrite& write,
+                                    const FluxJobDetails& details,
+                                    const std::string& resource_version);
   void WriteEvent(const std::string& space, const std::string& event);
   void Settle(const Outcome& outcome);
 

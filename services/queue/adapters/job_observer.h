@@ -23,6 +23,8 @@ class JobObserver {
   virtual void Changed(std::vector<JobSeen> jobs) = 0;
   // The pools of these partitions are ours now: rows may hold what nobody has shown yet.
   virtual void PoolsGained() = 0;
+  // Another shows its jobs from now on.
+  virtual void PoolLost(const std::string& pool) = 0;
   // Jobs whose place in line should be looked at again; asked every now and then.
   virtual std::vector<std::string> Waiting() = 0;
   virtual void Moved(const std::vector<std::pair<std::string, int64_t>>& positions) = 0;

@@ -66,6 +66,7 @@ void PoolHandler::Drop(int partition) {
   for (auto it = first; it != last; ++it) {
     const std::string& pool = it->first.second;
     feed_.Lost(pool);
+    observer_.PoolLost(pool);
     metrics_.Dropped(pool);
   }
   pools_.erase(first, last);

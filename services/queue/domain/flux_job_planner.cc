@@ -49,13 +49,16 @@ void FluxJobPlanner::Observe(const events::v1::JobFact& fact, int64_t position, 
   Schedule(it->first, entry, now);
 }
 
-void FluxJobPlanner::ObserveShown(const events::v1::JobFact& fact, Millis now) {
+void FluxJobPlanner::ObserveShown(const events::v1::JobFact& fact,
+                                  std::string resource_version,
+                                  Millis now) {
   if (jobs_.contains(fact.job_id())) return;
   Observe(fact, 0, now);
   const auto it = jobs_.find(fact.job_id());
   if (it == jobs_.end()) return;
   Entry& entry = it->second;
   entry.written_version = fact.version();
+  entry.resource_version = std::move(resource_version);
   entry.written_at = now;
   if (fact.state() == events::v1::JOB_STATE_RUNNING) entry.told = JobStep::kBound;
   Schedule(it->first, entry, now);
@@ -130,20 +133,23 @@ std::vector<FluxJobWrite> FluxJobPlanner::TakeDue(Millis now, size_t max) {
                        entry.written_position == entry.position;
     entry.written_position = entry.position;
     calls += (shown ? 0 : 1) + (entry.telling == JobStep::kNone ? 0 : 1);
-    writes.push_back(
-        {entry.fact, entry.position, entry.written_version != 0, shown, entry.telling});
+    writes.push_back({entry.fact, entry.position, entry.resource_version, shown, entry.telling});
   }
   next_take_ = now + Millis(1000 * calls / times_.writes_per_second);
   return writes;
 }
 
-void FluxJobPlanner::Written(const std::string& job_id, uint64_t version, Millis now) {
+void FluxJobPlanner::Written(const std::string& job_id,
+                             uint64_t version,
+                             std::string resource_version,
+                             Millis now) {
   const auto it = jobs_.find(job_id);
   if (it == jobs_.end()) return;
   Entry& entry = it->second;
   entry.in_flight = false;
   entry.failures = 0;
   entry.written_version = std::max(entry.written_version, version);
+  entry.resource_version = std::move(resource_version);
   entry.written_at = now;
   entry.told = std::max(entry.told, entry.telling);
   entry.telling = JobStep::kNone;
@@ -167,6 +173,16 @@ void FluxJobPlanner::Gone(const std::string& job_id) {
   if (it == jobs_.end()) return;
   SetDue(job_id, it->second, std::nullopt);
   jobs_.erase(it);
+}
+
+void FluxJobPlanner::Lost(const std::string& pool) {
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    const auto job = it++;
+    Entry& entry = job->second;
+    if (entry.fact.pool() != pool || IsTerminal(entry.fact.state())) continue;
+    SetDue(job->first, entry, std::nullopt);
+    jobs_.erase(job);
+  }
 }
 
 std::vector<std::string> FluxJobPlanner::Waiting(size_t max) const {

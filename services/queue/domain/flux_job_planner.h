@@ -53,8 +53,9 @@ struct FluxJobWrite {
   events::v1::JobFact fact;
   // Place in its queue, from 1; 0: not waiting, or not known.
   int64_t position = 0;
-  // The object has been written before by us: patch it rather than create it.
-  bool exists = false;
+  // Of the object as it was written or seen last: another may have written it since, whose pool it
+  // is by now. Empty: there is none yet, as far as is known.
+  std::string resource_version;
   // The object shows all that already: only the step is to be told.
   bool shown = false;
   JobStep step = JobStep::kNone;
@@ -67,8 +68,8 @@ class FluxJobPlanner {
   // A fact of a job; older versions than the one known are ignored, and claims, which have no
   // FluxJob.
   void Observe(const events::v1::JobFact& fact, int64_t position, Millis now);
-  // As Observe, of a job whose object shows the fact already.
-  void ObserveShown(const events::v1::JobFact& fact, Millis now);
+  // As Observe, of a job whose object shows the fact already, at `resource_version`.
+  void ObserveShown(const events::v1::JobFact& fact, std::string resource_version, Millis now);
   // A waiting job has moved. Unknown jobs are ignored.
   void Move(const std::string& job_id, int64_t position, Millis now);
 
@@ -76,12 +77,17 @@ class FluxJobPlanner {
   // Written, Failed or Gone says how it went.
   std::vector<FluxJobWrite> TakeDue(Millis now, size_t max);
 
-  // The object shows `version` now.
-  void Written(const std::string& job_id, uint64_t version, Millis now);
+  // The object shows `version` now, and is at `resource_version`.
+  void Written(const std::string& job_id,
+               uint64_t version,
+               std::string resource_version,
+               Millis now);
   // To be tried again after a backoff.
   void Failed(const std::string& job_id, Millis now);
   // The workload is gone, so there is nothing to show the job on.
   void Gone(const std::string& job_id);
+  // Another shows the jobs of this pool from now on. Those that have ended are still written.
+  void Lost(const std::string& pool);
 
   // Up to `max` waiting jobs whose position may be shown wrong, those nearest to their turn first.
   std::vector<std::string> Waiting(size_t max) const;
@@ -96,6 +102,7 @@ class FluxJobPlanner {
     int64_t position = 0;
     int64_t written_position = 0;
     uint64_t written_version = 0;
+    std::string resource_version;
     Millis written_at{0};
     std::optional<Millis> due;  // its place in due_, when it has one
     bool in_flight = false;

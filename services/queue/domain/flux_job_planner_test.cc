@@ -24,8 +24,8 @@ TEST(FluxJobPlannerTest, AQuickJobCostsOneWrite) {
   const auto writes = planner.TakeDue(Millis(300), 10);
   ASSERT_EQ(writes.size(), 1);
   EXPECT_EQ(writes[0].fact.version(), 3);
-  EXPECT_FALSE(writes[0].exists);
-  planner.Written("a", 3, Millis(310));
+  EXPECT_EQ(writes[0].resource_version, "");
+  planner.Written("a", 3, "7", Millis(310));
   EXPECT_EQ(planner.size(), 0);
   EXPECT_FALSE(planner.NextDue().has_value());
 }
@@ -43,12 +43,12 @@ TEST(FluxJobPlannerTest, AtMostOneWriteAnInterval) {
   FluxJobPlanner planner({.first_delay = Millis{300}});
   planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
   ASSERT_EQ(planner.TakeDue(Millis(300), 10).size(), 1);
-  planner.Written("a", 1, Millis(300));
+  planner.Written("a", 1, "7", Millis(300));
   planner.Observe(Fact("a", 2, events::v1::JOB_STATE_ALLOCATED), 0, Millis(400));
   EXPECT_TRUE(planner.TakeDue(Millis(1299), 10).empty());
   const auto writes = planner.TakeDue(Millis(1300), 10);
   ASSERT_EQ(writes.size(), 1);
-  EXPECT_TRUE(writes[0].exists);
+  EXPECT_EQ(writes[0].resource_version, "7");
 }
 
 TEST(FluxJobPlannerTest, AFactThatComesDuringAWriteIsWrittenAfterIt) {
@@ -57,7 +57,7 @@ TEST(FluxJobPlannerTest, AFactThatComesDuringAWriteIsWrittenAfterIt) {
   ASSERT_EQ(planner.TakeDue(Millis(300), 10).size(), 1);
   planner.Observe(Fact("a", 2, events::v1::JOB_STATE_SUCCEEDED), 0, Millis(310));
   EXPECT_TRUE(planner.TakeDue(Millis(5000), 10).empty()) << "it is in flight";
-  planner.Written("a", 1, Millis(5000));
+  planner.Written("a", 1, "7", Millis(5000));
   EXPECT_EQ(planner.size(), 1) << "its end is not shown yet";
   EXPECT_EQ(planner.TakeDue(Millis(6000), 10).size(), 1);
 }
@@ -73,7 +73,7 @@ TEST(FluxJobPlannerTest, PositionsAreRefreshedSeldom) {
   FluxJobPlanner planner({.first_delay = Millis{300}, .told_after = Millis{60'000}});
   planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 7, Millis(0));
   ASSERT_EQ(planner.TakeDue(Millis(300), 10).size(), 1);
-  planner.Written("a", 1, Millis(300));
+  planner.Written("a", 1, "7", Millis(300));
   planner.Move("a", 3, Millis(1000));
   EXPECT_EQ(planner.NextDue(), Millis(10300));
   planner.Move("a", 7, Millis(2000));
@@ -85,7 +85,7 @@ TEST(FluxJobPlannerTest, PositionsAreRefreshedSeldom) {
 std::vector<FluxJobWrite> WriteAt(FluxJobPlanner* planner, Millis now) {
   std::vector<FluxJobWrite> writes = planner->TakeDue(now, 10);
   for (const FluxJobWrite& write : writes) {
-    planner->Written(write.fact.job_id(), write.fact.version(), now);
+    planner->Written(write.fact.job_id(), write.fact.version(), "7", now);
   }
   return writes;
 }
@@ -154,14 +154,14 @@ TEST(FluxJobPlannerTest, AJobThatHasItsNodesForLongAndDoesNotRunIsToldOf) {
 // After a restart nothing may come of a job to which nothing happens.
 TEST(FluxJobPlannerTest, WhatIsShownAlreadyIsToldOfAllTheSame) {
   FluxJobPlanner planner({.first_delay = Millis{300}, .not_started_after = Millis{60'000}});
-  planner.ObserveShown(Fact("a", 3, events::v1::JOB_STATE_BOUND), Millis(0));
+  planner.ObserveShown(Fact("a", 3, events::v1::JOB_STATE_BOUND), "7", Millis(0));
   ASSERT_EQ(planner.NextDue(), Millis(60'000));
   const auto told = WriteAt(&planner, Millis(60'000));
   EXPECT_EQ(told.at(0).step, JobStep::kNotStarted);
   EXPECT_TRUE(told.at(0).shown);
   JobFact running = Fact("b", 3, events::v1::JOB_STATE_RUNNING);
   running.set_attempt(2);
-  planner.ObserveShown(running, Millis(60'000));
+  planner.ObserveShown(running, "7", Millis(60'000));
   running.set_version(4);
   planner.Observe(running, 0, Millis(70'000));
   EXPECT_EQ(WriteAt(&planner, Millis(70'000)).at(0).step, JobStep::kNone) << "told before";
@@ -173,6 +173,28 @@ TEST(FluxJobPlannerTest, AStepWhoseWriteFailsIsToldWithTheNext) {
   EXPECT_EQ(planner.TakeDue(Millis(300), 10).at(0).step, JobStep::kQueued);
   planner.Failed("a", Millis(300));
   EXPECT_EQ(planner.TakeDue(Millis(60'000), 10).at(0).step, JobStep::kQueued);
+}
+
+TEST(FluxJobPlannerTest, AnotherShowsTheJobsOfAPoolThatIsLostButForTheirEnds) {
+  FluxJobPlanner planner({.first_delay = Millis{300}});
+  const auto observe = [&](const std::string& id, const char* pool, events::v1::JobState state) {
+    JobFact fact = Fact(id, 1, state);
+    fact.set_pool(pool);
+    planner.Observe(fact, 1, Millis(0));
+  };
+  observe("waits", "lost", events::v1::JOB_STATE_PENDING);
+  observe("flies", "lost", events::v1::JOB_STATE_PENDING);
+  observe("ended", "lost", events::v1::JOB_STATE_SUCCEEDED);
+  observe("other", "kept", events::v1::JOB_STATE_PENDING);
+  EXPECT_EQ(planner.TakeDue(Millis(300), 1).at(0).fact.job_id(), "ended");
+  EXPECT_EQ(planner.TakeDue(Millis(310), 1).at(0).fact.job_id(), "flies");
+  planner.Failed("ended", Millis(320));
+  planner.Lost("lost");
+  planner.Written("flies", 1, "7", Millis(330));
+  const auto writes = planner.TakeDue(Millis(5000), 10);
+  ASSERT_EQ(writes.size(), 2);
+  EXPECT_EQ(writes[0].fact.job_id(), "other");
+  EXPECT_EQ(writes[1].fact.job_id(), "ended");
 }
 
 TEST(FluxJobPlannerTest, APositionWhoseWriteFailsIsWrittenAgain) {

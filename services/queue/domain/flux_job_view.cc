@@ -285,11 +285,16 @@ std::string FluxJobObject(const JobFact& fact, int64_t position, const FluxJobDe
   return kubernetes::JsonText(object);
 }
 
-std::string FluxJobPatch(const JobFact& fact, int64_t position, const FluxJobDetails& details) {
+std::string FluxJobPatch(const JobFact& fact,
+                         int64_t position,
+                         const FluxJobDetails& details,
+                         const std::string& resource_version) {
   // Its owner again: a workload that is deleted as an orphan takes it away, and it has to go then.
-  return kubernetes::JsonText({{"metadata", {{"ownerReferences", Owners(fact.workload())}}},
-                               {"spec", Spec(fact, details)},
-                               {"status", Status(fact, position, details)}});
+  return kubernetes::JsonText(
+      {{"metadata",
+        {{"ownerReferences", Owners(fact.workload())}, {"resourceVersion", resource_version}}},
+       {"spec", Spec(fact, details)},
+       {"status", Status(fact, position, details)}});
 }
 
 std::string EventObject(const JobFact& fact) {

@@ -40,11 +40,12 @@ std::string FluxJobObject(const events::v1::JobFact& fact,
                           int64_t position,
                           const FluxJobDetails& details);
 
-// A merge patch that turns any earlier version of the object into this one; what no longer holds is
-// set to null.
+// A merge patch that turns any earlier version of the object into this one, unless another has
+// written it since `resource_version`; what no longer holds is set to null.
 std::string FluxJobPatch(const events::v1::JobFact& fact,
                          int64_t position,
-                         const FluxJobDetails& details);
+                         const FluxJobDetails& details,
+                         const std::string& resource_version);
 
 // The Event on the user's object for what a person must know at once; empty: this fact needs none.
 // Refused, Requeued, Shrinking, SlotLost, Overran, and Failed by us do. A claim has no object.

@@ -88,7 +88,7 @@ TEST(FluxJobViewTest, AnExpectedStartIsFirmOrAForecast) {
   fact.set_firm(true);
   EXPECT_EQ(json::parse(FluxJobObject(fact, 1, {}))["status"]["promise"], "Firm");
   fact.set_start_ms(0);
-  EXPECT_TRUE(json::parse(FluxJobPatch(fact, 1, {}))["status"]["promise"].is_null());
+  EXPECT_TRUE(json::parse(FluxJobPatch(fact, 1, {}, "7"))["status"]["promise"].is_null());
 }
 
 TEST(FluxJobViewTest, AnElasticJobShowsWhatItHoldsAndTheMost) {
@@ -106,7 +106,7 @@ TEST(FluxJobViewTest, ThePatchTakesAwayWhatNoLongerHolds) {
   events::v1::JobFact fact = RunningFact();
   fact.set_state(events::v1::JOB_STATE_PENDING);
   fact.set_start_ms(0);
-  const json patch = json::parse(FluxJobPatch(fact, 2, {}));
+  const json patch = json::parse(FluxJobPatch(fact, 2, {}, "7"));
   EXPECT_EQ(patch["metadata"]["ownerReferences"],
             json::parse(FluxJobObject(fact, 2, {}))["metadata"]["ownerReferences"]);
   EXPECT_TRUE(patch["status"]["start"].is_null());
@@ -120,7 +120,7 @@ TEST(FluxJobViewTest, ThePatchTakesAwayWhatNoLongerHolds) {
 TEST(FluxJobViewTest, ALongMessageIsCutAtACharacter) {
   events::v1::JobFact fact = RunningFact();
   for (int i = 0; i < 2000; ++i) fact.mutable_message()->append("€");
-  const std::string message = json::parse(FluxJobPatch(fact, 0, {}))["status"]["message"];
+  const std::string message = json::parse(FluxJobPatch(fact, 0, {}, "7"))["status"]["message"];
   EXPECT_LE(message.size(), 4096);
   EXPECT_TRUE(message.ends_with("€…"));
 }
@@ -151,7 +151,7 @@ TEST(FluxJobViewTest, AnEventWhereASlotIsLost) {
 }
 
 TEST(FluxJobViewTest, TheEventOfAStepSaysWhatAPersonAsks) {
-  FluxJobWrite write = {.fact = RunningFact(), .step = JobStep::kBound};
+  FluxJobWrite write = {.fact = RunningFact(), .resource_version = "", .step = JobStep::kBound};
   write.fact.set_attempt(2);
   FluxJobDetails details;
   details.slots = {{0, "node-3"}, {1, "node-4"}};
