@@ -256,8 +256,14 @@ std::string MiniSystem::SaveBundle() {
   if (!made.ok()) return Message(made.status());
   const std::string& bundle = *made;
   std::error_code ignored;
-  std::filesystem::copy(
-      folder_ + "/logs", bundle + "/logs", std::filesystem::copy_options::recursive, ignored);
+  for (const char* part : {"", "cluster/", "kafka/", "postgres/"}) {
+    const std::string logs = fmt::format("{}logs", part);
+    std::filesystem::create_directories(bundle + "/" + part, ignored);
+    std::filesystem::copy(folder_ + "/" + logs,
+                          bundle + "/" + logs,
+                          std::filesystem::copy_options::recursive,
+                          ignored);
+  }
   for (const char* table : {"queue.jobs",
                             "queue.job_events",
                             "queue.attempts",

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
+#include "libs/testing/shell.h"
 #include "tests/soak/commands.h"
 
 namespace fluxqueue::chaos {
@@ -55,6 +56,20 @@ std::set<std::string> Checks::Unknown(const std::vector<Made>& jobs) {
   return unknown;
 }
 
+std::string Checks::PodsOf(const std::string& job) {
+  const auto pods = system_->Kubectl(
+      {"get",
+       "pods",
+       "-n",
+       std::string(soak::kNamespace),
+       "-l",
+       "job-name=" + job,
+       "-o",
+       "jsonpath={range .items[*]}, {.metadata.name} {.status.phase} {.spec.nodeName} "
+       "{.metadata.deletionTimestamp}{end}"});
+  return pods.ok() ? *pods : Message(pods.status());
+}
+
 std::string Checks::Unended(const std::vector<Made>& jobs) {
   const auto rows = system_->Query(
       "SELECT j.name, j.state, j.reason, j.message FROM queue.jobs j WHERE j.live AND " +
@@ -67,6 +82,7 @@ std::string Checks::Unended(const std::vector<Made>& jobs) {
                                  rows->size());
   for (size_t i = 0; i < std::min(rows->size(), kMostShown); ++i) {
     text += "; " + absl::StrJoin((*rows)[i], " ");
+    text += PodsOf((*rows)[i][0]);
   }
   for (const std::string& name : Unknown(jobs)) {
     text += fmt::format("; the queue knows no {}", name);
@@ -181,7 +197,12 @@ Complaints Checks::Replay() {
   const auto replayed = system_->Fluxqueue({"replay"});
   if (!replayed.ok()) return {Message(replayed.status())};
   fmt::print("replay: {}", replayed->output);
-  return replayed->exit_code == 0 ? Complaints{} : Complaints{"replay: " + replayed->output};
+  if (replayed->exit_code == 0) return {};
+  const auto lost = testing::Run(
+      fmt::format("grep -hE 'messages (may be )?lost' {}/logs/*.log | head -n {} | cut -c 1-300",
+                  testing::ShellQuote(system_->folder()),
+                  kMostShown));
+  return {"replay: " + replayed->output + lost.value_or("no service has lost messages")};
 }
 
 Complaints Checks::Ready() {

@@ -44,6 +44,8 @@ class Checks {
  private:
   absl::StatusOr<int> EndedOf(const std::vector<Made>& jobs);
   std::set<std::string> Unknown(const std::vector<Made>& jobs);
+  // ", job-1-x7f2p Running node-3" of each.
+  std::string PodsOf(const std::string& job);
   std::string Unended(const std::vector<Made>& jobs);
 
   testing::MiniSystem* const system_;

@@ -129,6 +129,12 @@ absl::Status MakeNodes(Site& site) {
   return soak::Hands(&site.system()).MakeNodes();
 }
 
+// A kubelet says again what an API server has not taken. kwok does so after some errors only, and
+// a pod that has run would run on until its watch ends: it is started again, and lists all pods.
+Deed KwokAgain() {
+  return Each({Ended("cluster/kwok"), Started("cluster")});
+}
+
 }  // namespace
 
 std::vector<Fault> KubernetesFaults() {
@@ -136,17 +142,17 @@ std::vector<Fault> KubernetesFaults() {
       {.name = "the API server is killed",
        .targets = {"api"},
        .strike = Killed("cluster/kube-apiserver"),
-       .heal = Started("cluster"),
+       .heal = KwokAgain(),
        .loses_pods = true},
       {.name = "the API server has forgotten what was",
        .targets = {"api"},
        .strike = Each({Killed("cluster/kube-apiserver"), Compact}),
-       .heal = Started("cluster"),
+       .heal = KwokAgain(),
        .loses_pods = true},
       {.name = "the API server stands still",
        .targets = {"api"},
        .strike = Stopped("cluster/kube-apiserver"),
-       .heal = Continued("cluster/kube-apiserver"),
+       .heal = Each({Continued("cluster/kube-apiserver"), KwokAgain()}),
        .held = true,
        .loses_pods = true},
       {.name = "the API server says nothing to us",
@@ -173,7 +179,7 @@ std::vector<Fault> KubernetesFaults() {
       {.name = "etcd is killed",
        .targets = {"api"},
        .strike = Killed("cluster/etcd"),
-       .heal = Started("cluster"),
+       .heal = KwokAgain(),
        .loses_pods = true},
       {.name = "a node is deleted",
        .targets = {"nodes", "api"},
