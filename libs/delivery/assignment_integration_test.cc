@@ -69,8 +69,11 @@ class ScriptedSubscription final : public kafka::Subscription {
     return absl::OkStatus();
   }
   std::vector<int> TakeOutOfRange() override { return std::exchange(step_.out_of_range, {}); }
-  absl::StatusOr<kafka::Watermarks> QueryWatermarks(int, Millis) override {
-    return kafka::Watermarks{};
+  absl::StatusOr<std::map<int, kafka::Watermarks>> QueryWatermarks(
+      const std::vector<int>& partitions, Millis) override {
+    std::map<int, kafka::Watermarks> marks;
+    for (const int partition : partitions) marks[partition] = {};
+    return marks;
   }
   absl::StatusOr<std::map<int, int64_t>> FirstAfter(const std::map<int, Millis>&, Millis) override {
     return std::map<int, int64_t>();

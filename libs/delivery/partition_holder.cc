@@ -30,13 +30,15 @@ absl::StatusOr<std::map<int, PartitionHolder::Log>> PartitionHolder::ReadLogs(
     kafka::Subscription& consumer, const std::map<int, PartitionTable::Place>& handled) {
   std::map<int, Log> logs;
   std::map<int, Millis> times;
+  std::vector<int> partitions;
   for (const auto& [partition, place] : handled) {
     times[partition] = place.append_time;
-    const auto marks = consumer.QueryWatermarks(partition, kWatermarksTimeout);
-    // Also a topic that is not there may come.
-    if (!marks.ok()) return Unavailable("{}", Message(marks.status()));
-    logs[partition].marks = *marks;
+    partitions.push_back(partition);
   }
+  const auto marks = consumer.QueryWatermarks(partitions, kWatermarksTimeout);
+  // Also a topic that is not there may come.
+  if (!marks.ok()) return Unavailable("{}", Message(marks.status()));
+  for (const int partition : partitions) logs[partition].marks = marks->at(partition);
   const auto later = consumer.FirstAfter(times, kWatermarksTimeout);
   if (!later.ok()) return Unavailable("{}", Message(later.status()));
   for (auto& [partition, log] : logs) {

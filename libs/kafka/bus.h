@@ -56,7 +56,8 @@ class Subscription {
   virtual absl::Status Start(const std::vector<Position>& positions) = 0;
   virtual absl::Status Stop(const std::vector<int>& partitions) = 0;
   virtual std::vector<int> TakeOutOfRange() = 0;
-  virtual absl::StatusOr<Watermarks> QueryWatermarks(int partition, Millis timeout) = 0;
+  virtual absl::StatusOr<std::map<int, Watermarks>> QueryWatermarks(
+      const std::vector<int>& partitions, Millis timeout) = 0;
   virtual absl::StatusOr<std::map<int, int64_t>> FirstAfter(const std::map<int, Millis>& times,
                                                             Millis timeout) = 0;
   virtual int64_t CachedEnd(int partition) = 0;

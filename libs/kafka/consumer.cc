@@ -244,17 +244,35 @@ std::vector<int> Consumer::TakeOutOfRange() {
   return std::exchange(out_of_range_, {});
 }
 
-absl::StatusOr<Watermarks> Consumer::QueryWatermarks(int partition, Millis timeout) {
-  Watermarks marks;
-  const rd_kafka_resp_err_t error =
-      rd_kafka_query_watermark_offsets(client_.get(),
-                                       options_.topic.c_str(),
-                                       partition,
-                                       &marks.low,
-                                       &marks.high,
-                                       static_cast<int>(timeout.count()));
-  RETURN_IF_ERROR(
-      KafkaStatus(error, fmt::format("ends of topic {} partition {}", options_.topic, partition)));
+absl::StatusOr<PartitionList> Consumer::AskOffsets(const std::vector<Position>& wanted,
+                                                   Millis timeout,
+                                                   std::string_view doing) {
+  PartitionList list = MakeList(wanted);
+  RETURN_IF_ERROR(KafkaStatus(
+      rd_kafka_offsets_for_times(client_.get(), list.get(), static_cast<int>(timeout.count())),
+      fmt::format("{} of topic {}", doing, options_.topic)));
+  for (int i = 0; i < list->cnt; ++i) {
+    const rd_kafka_topic_partition_t& item = list->elems[i];
+    RETURN_IF_ERROR(KafkaStatus(
+        item.err,
+        fmt::format("{} of topic {} partition {}", doing, options_.topic, item.partition)));
+  }
+  return list;
+}
+
+absl::StatusOr<std::map<int, Watermarks>> Consumer::QueryWatermarks(
+    const std::vector<int>& partitions, Millis timeout) {
+  std::vector<Position> begins;
+  std::vector<Position> ends;
+  for (const int partition : partitions) {
+    begins.push_back({partition, RD_KAFKA_OFFSET_BEGINNING});
+    ends.push_back({partition, RD_KAFKA_OFFSET_END});
+  }
+  ASSIGN_OR_RETURN(const PartitionList low, AskOffsets(begins, timeout, "begin"));
+  ASSIGN_OR_RETURN(const PartitionList high, AskOffsets(ends, timeout, "end"));
+  std::map<int, Watermarks> marks;
+  for (int i = 0; i < low->cnt; ++i) marks[low->elems[i].partition].low = low->elems[i].offset;
+  for (int i = 0; i < high->cnt; ++i) marks[high->elems[i].partition].high = high->elems[i].offset;
   return marks;
 }
 
@@ -262,19 +280,10 @@ absl::StatusOr<std::map<int, int64_t>> Consumer::FirstAfter(const std::map<int, 
                                                             Millis timeout) {
   std::vector<Position> wanted;
   for (const auto& [partition, time] : times) wanted.push_back({partition, time.count() + 1});
-  const PartitionList list = MakeList(wanted);
-  const rd_kafka_resp_err_t error =
-      rd_kafka_offsets_for_times(client_.get(), list.get(), static_cast<int>(timeout.count()));
-  RETURN_IF_ERROR(
-      KafkaStatus(error, fmt::format("records of topic {} by their time", options_.topic)));
+  ASSIGN_OR_RETURN(const PartitionList list, AskOffsets(wanted, timeout, "records by their time"));
   std::map<int, int64_t> first;
   for (int i = 0; i < list->cnt; ++i) {
-    const rd_kafka_topic_partition_t& item = list->elems[i];
-    RETURN_IF_ERROR(KafkaStatus(
-        item.err,
-        fmt::format(
-            "records of topic {} partition {} by their time", options_.topic, item.partition)));
-    if (item.offset >= 0) first[item.partition] = item.offset;
+    if (list->elems[i].offset >= 0) first[list->elems[i].partition] = list->elems[i].offset;
   }
   return first;
 }

@@ -66,8 +66,9 @@ class Consumer final : public Subscription {
   // Partitions whose offset was outside the log since the last call.
   std::vector<int> TakeOutOfRange() override;
 
-  // Asks the broker.
-  absl::StatusOr<Watermarks> QueryWatermarks(int partition, Millis timeout) override;
+  // Asks the brokers. Unavailable: one of the partitions cannot be asked about.
+  absl::StatusOr<std::map<int, Watermarks>> QueryWatermarks(const std::vector<int>& partitions,
+                                                            Millis timeout) override;
   // The first record of each partition that was appended later than the time; who has none is not
   // in the answer. Asks the brokers. Unavailable: one of the partitions cannot be asked about.
   absl::StatusOr<std::map<int, int64_t>> FirstAfter(const std::map<int, Millis>& times,
@@ -95,6 +96,12 @@ class Consumer final : public Subscription {
   absl::Status Answered(absl::Status status);
   // Takes one record out of the queue's; errors are kept in error_.
   void Take(rd_kafka_message_t* record, std::vector<Message>* messages);
+  // What the leaders answer, each asked once for all of its partitions; `doing` goes before errors.
+  // Not by rd_kafka_query_watermark_offsets: that asks a broker that does not lead any more again
+  // and again, for a minute, whatever its timeout.
+  absl::StatusOr<PartitionList> AskOffsets(const std::vector<Position>& wanted,
+                                           Millis timeout,
+                                           std::string_view doing);
   PartitionList MakeList(const std::vector<Position>& positions) const;
 
   const ConsumerOptions options_;

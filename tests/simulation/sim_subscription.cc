@@ -113,11 +113,16 @@ class SimSubscription final : public kafka::Subscription {
     return absl::OkStatus();
   }
   std::vector<int> TakeOutOfRange() override { return std::exchange(out_of_range_, {}); }
-  absl::StatusOr<Watermarks> QueryWatermarks(int partition, Millis /*timeout*/) override {
-    bus_.scheduler_.GiveWay();
-    if (bus_.away()) return Unavailable("simulated: the brokers are away");
-    const SimBus::Log& log = LogOf(partition);
-    return Watermarks{log.base, log.end()};
+  absl::StatusOr<std::map<int, Watermarks>> QueryWatermarks(const std::vector<int>& partitions,
+                                                            Millis /*timeout*/) override {
+    std::map<int, Watermarks> marks;
+    for (const int partition : partitions) {
+      bus_.scheduler_.GiveWay();
+      if (bus_.away()) return Unavailable("simulated: the brokers are away");
+      const SimBus::Log& log = LogOf(partition);
+      marks[partition] = {log.base, log.end()};
+    }
+    return marks;
   }
   absl::StatusOr<std::map<int, int64_t>> FirstAfter(const std::map<int, Millis>& times,
                                                     Millis /*timeout*/) override {
