@@ -1,5 +1,6 @@
 #include "libs/kafka/admin.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -106,8 +107,13 @@ absl::StatusOr<TopicState> Admin::Shape(const std::string& topic) {
   for (int i = 0; i < metadata->topic_cnt; ++i) {
     const rd_kafka_metadata_topic_t& found = metadata->topics[i];
     if (found.topic != topic) continue;
-    return TopicState{.partitions = found.partition_cnt,
-                      .replicas = found.partition_cnt > 0 ? found.partitions[0].replica_cnt : 0};
+    TopicState state{.partitions = found.partition_cnt};
+    for (int p = 0; p < found.partition_cnt; ++p) {
+      const rd_kafka_metadata_partition_t& partition = found.partitions[p];
+      if (p == 0) state.replicas = partition.replica_cnt;
+      state.in_sync = std::min(state.in_sync.value_or(partition.isr_cnt), partition.isr_cnt);
+    }
+    return state;
   }
   return TopicState();
 }

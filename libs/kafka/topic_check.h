@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace fluxqueue::kafka {
 struct TopicState {
   int partitions = 0;  // 0: there is no such topic
   int replicas = 0;    // of its first partition
+  // Replicas of the partition that has the fewest. Not set: not known.
+  std::optional<int> in_sync{};
   std::map<std::string, std::string> config{};
 };
 

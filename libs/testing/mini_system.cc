@@ -256,8 +256,10 @@ std::string MiniSystem::SaveBundle() {
   if (!made.ok()) return Message(made.status());
   const std::string& bundle = *made;
   std::error_code ignored;
-  for (const char* part : {"", "cluster/", "kafka/", "postgres/"}) {
+  for (const char* part :
+       {"", "cluster/", "kafka/", "kafka/broker-2/", "kafka/broker-3/", "postgres/"}) {
     const std::string logs = fmt::format("{}logs", part);
+    if (!std::filesystem::exists(folder_ + "/" + logs, ignored)) continue;
     std::filesystem::create_directories(bundle + "/" + part, ignored);
     std::filesystem::copy(folder_ + "/" + logs,
                           bundle + "/" + logs,

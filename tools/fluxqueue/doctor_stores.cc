@@ -182,7 +182,15 @@ void CheckTopic(kafka::Admin& admin, const kafka::TopicSpec& spec, Findings* fin
       findings->Warn(about, fault.text, "change it with kafka-configs.sh");
     }
   }
-  if (!faults.empty()) return;
+  const bool in_sync = state->in_sync.value_or(state->replicas) >= state->replicas;
+  if (!in_sync) {
+    findings->Warn(
+        about,
+        fmt::format(
+            "has a partition with {} of {} replicas in sync", *state->in_sync, state->replicas),
+        "bring the broker back that is away or behind, before another one goes");
+  }
+  if (!faults.empty() || !in_sync) return;
   findings->Ok(about,
                fmt::format("{} partitions, {}, stamps on append",
                            state->partitions,
