@@ -55,7 +55,8 @@ struct Retry {
   static constexpr int kMostRefusals = 8;
 
   int failures = 0;
-  int refusals = 0;  // of the failures, those while the API server answered
+  int refusals = 0;   // of the failures, those while the API server answered
+  int conflicts = 0;  // of the failures, those where another had changed the object
   Millis at{0};
 
   bool IsHopeless() const { return refusals >= kMostRefusals; }

@@ -88,7 +88,7 @@ void BindPlanner::ApplyToJob(const CallResult& result, Millis now, BindJob* job)
   job->call = 0;
   switch (result.outcome) {
     case Outcome::kDone:
-      job->retry = {.failures = 0, .refusals = 0, .at = now};
+      job->retry = {.failures = 0, .refusals = 0, .conflicts = 0, .at = now};
       if (result.call.kind == Kind::kResume || result.call.kind == Kind::kLimit) {
         job->resumed = true;
         job->progress = now;
@@ -146,8 +146,8 @@ void BindPlanner::ApplyToSlot(const CallResult& result, Millis now, BindJob* job
       // The pod is known as it is now: bound to our node is success, newer and unbound is tried
       // again at once; the plan decides.
       BackOff(result, now, &slot.retry);
-      if (slot.retry.failures == 1) slot.retry.at = now;
-      if (is_needed && slot.retry.failures > kMaxConflicts) Fail(result, "Conflict", job);
+      if (++slot.retry.conflicts == 1) slot.retry.at = now;
+      if (is_needed && slot.retry.conflicts > kMaxConflicts) Fail(result, "Conflict", job);
       return;
     }
     case Outcome::kRefused:
