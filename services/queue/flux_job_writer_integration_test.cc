@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -66,10 +67,13 @@ class FluxJobWriterTest : public ::testing::Test {
   }
   static void Must(const absl::Status& status) { CHECK(status.ok(), "{}", Message(status)); }
 
-  static events::v1::JobFact FactOf(const std::string& id, JobState state, uint64_t version) {
+  static events::v1::JobFact FactOf(const std::string& id,
+                                    JobState state,
+                                    uint64_t version,
+                                    const std::string& pool = "main") {
     events::v1::JobFact fact;
     fact.set_job_id(id);
-    fact.set_pool("main");
+    fact.set_pool(pool);
     fact.set_version(version);
     fact.set_attempt(1);
     fact.set_state(static_cast<events::v1::JobState>(state));
@@ -79,9 +83,12 @@ class FluxJobWriterTest : public ::testing::Test {
     fact.mutable_workload()->set_uid(id);
     return fact;
   }
-  void Row(const std::string& id, JobState state, uint64_t version) {
+  void Row(const std::string& id,
+           JobState state,
+           uint64_t version,
+           const std::string& pool = "main") {
     v1::JobRow row;
-    *row.mutable_fact() = FactOf(id, state, version);
+    *row.mutable_fact() = FactOf(id, state, version, pool);
     Must(connection_.Transact([&](pqxx::transaction_base& tx) {
       postgres::Exec(tx,
                      kInsertJob,
@@ -129,6 +136,7 @@ class FluxJobWriterTest : public ::testing::Test {
       nlohmann::json object = nlohmann::json::parse(shown_.at(name));
       if (sent["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"]) {
         api_.Note("conflict " + name);
+        if (on_conflict_) std::exchange(on_conflict_, {})();
         return {.status = 409, .body = R"({"reason": "Conflict"})"};
       }
       api_.Note("patch " + name);
@@ -175,6 +183,7 @@ class FluxJobWriterTest : public ::testing::Test {
   std::mutex mutex_;
   std::map<std::string, std::string> shown_;
   int changes_ = 0;
+  std::function<void()> on_conflict_;  // once
   std::atomic<int> lists_ = 0;
   std::atomic<bool> down_ = false;
   kubernetes::scripted::NotedApi api_{[this](const http::Request& r) { return Answer(r); }};
@@ -204,7 +213,7 @@ TEST_F(FluxJobWriterTest, WhatIsMissingOrOldIsWrittenWhenPoolsAreGained) {
   Shown("went-on", JobState::kRejected, 2);
   Row("ended-and-gone", JobState::kFailed, 4);
   Shown("forgotten", JobState::kRunning, 3);  // it has no row any more
-  writer_.PoolsGained();
+  writer_.PoolsGained({"main"});
   Start();
   api_.WaitFor(4);
   thread_ = {};
@@ -227,6 +236,29 @@ TEST_F(FluxJobWriterTest, AnObjectThatAnotherHasWrittenSinceDoesNotGoBack) {
   EXPECT_EQ(ShownVersionOf("a"), 5);
 }
 
+TEST_F(FluxJobWriterTest, AnEndThatComesDuringSuchAWriteIsShown) {
+  Start();
+  writer_.Changed({Seen("a", JobState::kPending, 1, /*position=*/1)});
+  EXPECT_THAT(api_.WaitFor(1), ElementsAre("create job-a"));
+  Shown("a", JobState::kRunning, 5);
+  on_conflict_ = [this] { writer_.Changed({Seen("a", JobState::kSucceeded, 7, /*position=*/0)}); };
+  writer_.Moved({{"a", 2}});
+  AdvanceUntil([&] { return writer_.backlog() == 0; });
+  EXPECT_EQ(ShownVersionOf("a"), 7);
+}
+
+TEST_F(FluxJobWriterTest, WhatIsAnothersIsLeftToIt) {
+  Row("theirs", JobState::kRunning, 3);
+  Row("ours", JobState::kRunning, 3, "other");
+  writer_.PoolsGained({"main", "other"});
+  writer_.PoolsLost({"main"});
+  Start();
+  EXPECT_THAT(api_.WaitFor(1), ElementsAre("create job-ours"));
+  EXPECT_EQ(writer_.backlog(), 1);
+  writer_.PoolsLost({"other"});
+  EXPECT_EQ(writer_.backlog(), 0);
+}
+
 TEST_F(FluxJobWriterTest, AnObjectThatAnotherHasWrittenSinceGoesOn) {
   Start();
   writer_.Changed({Seen("a", JobState::kPending, 1, /*position=*/1)});
@@ -244,13 +276,13 @@ TEST_F(FluxJobWriterTest, AnObjectThatAnotherHasWrittenSinceGoesOn) {
 TEST_F(FluxJobWriterTest, AComparisonThatFailsIsTriedAgainWhenItsTimeHasCome) {
   Row("new", JobState::kRunning, 1);
   down_ = true;
-  writer_.PoolsGained();
+  writer_.PoolsGained({"main"});
   Start();
   WaitFor([&] { return !writer_.Ready().ok(); });
   EXPECT_EQ(lists_, 1);
   // Pools that are gained meanwhile are no reason to hurry.
   for (int i = 0; i < 20; ++i) {
-    writer_.PoolsGained();
+    writer_.PoolsGained({"main"});
     std::this_thread::sleep_for(Millis(5));
   }
   EXPECT_EQ(lists_, 1);

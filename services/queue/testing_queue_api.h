@@ -67,8 +67,8 @@ inline int FreePort() {
 
 struct NobodyLooks final : JobObserver {
   void Changed(std::vector<JobSeen>) override {}
-  void PoolsGained() override {}
-  void PoolLost(const std::string& /*pool*/) override {}
+  void PoolsGained(const std::set<std::string>& /*pools*/) override {}
+  void PoolsLost(const std::set<std::string>& /*pools*/) override {}
   std::vector<std::string> Waiting() override { return {}; }
   void Moved(const std::vector<std::pair<std::string, int64_t>>&) override {}
 };

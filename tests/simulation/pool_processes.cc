@@ -27,8 +27,8 @@ Metrics& OfAll() {
 class NoObserver final : public queue::JobObserver {
  public:
   void Changed(std::vector<queue::JobSeen>) override {}
-  void PoolsGained() override {}
-  void PoolLost(const std::string& /*pool*/) override {}
+  void PoolsGained(const std::set<std::string>& /*pools*/) override {}
+  void PoolsLost(const std::set<std::string>& /*pools*/) override {}
   std::vector<std::string> Waiting() override { return {}; }
   void Moved(const std::vector<std::pair<std::string, int64_t>>&) override {}
 };

@@ -48,8 +48,8 @@ inline constexpr std::chrono::seconds kDeadline{60};
 
 struct NobodyLooks final : queue::JobObserver {
   void Changed(std::vector<queue::JobSeen>) override {}
-  void PoolsGained() override {}
-  void PoolLost(const std::string& /*pool*/) override {}
+  void PoolsGained(const std::set<std::string>& /*pools*/) override {}
+  void PoolsLost(const std::set<std::string>& /*pools*/) override {}
   std::vector<std::string> Waiting() override { return {}; }
   void Moved(const std::vector<std::pair<std::string, int64_t>>&) override {}
 };

@@ -92,6 +92,7 @@ Millis FluxJobWriter::Now() const {
 void FluxJobWriter::Changed(std::vector<JobSeen> jobs) {
   std::lock_guard lock(mutex_);
   for (const JobSeen& job : jobs) {
+    pools_.insert(job.fact.pool());
     planner_.Observe(job.fact, job.position, Now());
     if (std::string event = EventObject(job.fact); !event.empty()) {
       events_.emplace_back(job.fact.workload().namespace_(), std::move(event));
@@ -100,17 +101,19 @@ void FluxJobWriter::Changed(std::vector<JobSeen> jobs) {
   wake_.notify_one();
 }
 
-void FluxJobWriter::PoolsGained() {
+void FluxJobWriter::PoolsGained(const std::set<std::string>& pools) {
   std::lock_guard lock(mutex_);
+  pools_ = pools;
   gained_ = true;
   // While comparisons fail, the next try is due when it is.
   if (comparisons_failed_ == 0) compare_at_ = Millis{0};
   wake_.notify_one();
 }
 
-void FluxJobWriter::PoolLost(const std::string& pool) {
+void FluxJobWriter::PoolsLost(const std::set<std::string>& pools) {
   std::lock_guard lock(mutex_);
-  planner_.Lost(pool);
+  for (const std::string& pool : pools) pools_.erase(pool);
+  planner_.Lost(pools);
 }
 
 std::vector<std::string> FluxJobWriter::Waiting() {
@@ -192,6 +195,7 @@ absl::Status FluxJobWriter::Look(bool gained, Comparison* found) {
 // Called with mutex_ held.
 void FluxJobWriter::Observe(const Comparison& found) {
   for (const events::v1::JobFact& fact : found.facts) {
+    if (!pools_.contains(fact.pool())) continue;
     const auto it = found.shown.find(fact.job_id());
     if (it == found.shown.end() || it->second.version < fact.version()) {
       planner_.Observe(fact, 0, Now());
@@ -233,7 +237,7 @@ void FluxJobWriter::Write(const std::vector<FluxJobWrite>& writes) {
     if (outcome.status.ok() && !write.shown) {
       const auto object = WriteOne(write, (*details)[job_id]);
       outcome.status = object.status();
-      // Nothing follows an end.
+      // Nothing is written after an end, but for what was rejected and is handed in again.
       if (object.ok() && !HasEnded(write.fact)) {
         outcome.resource_version = ReadShown(*object).resource_version;
       }
@@ -305,15 +309,17 @@ void FluxJobWriter::Settle(const Outcome& outcome) {
     planner_.Written(outcome.job_id, outcome.version, outcome.resource_version, Now());
     last_ = absl::OkStatus();
   } else if (absl::IsNotFound(outcome.status)) {
-    planner_.Gone(outcome.job_id);
+    planner_.Gone(outcome.job_id, outcome.version, Now());
   } else {
     if (last_.ok()) {
       LogWarning("FluxJob not written, trying again",
                  {{"job", outcome.job_id}, {"error", Message(outcome.status)}});
     }
     planner_.Failed(outcome.job_id, Now());
-    // A FluxJob that the API server refuses is no reason to send our work to another replica.
-    last_ = IsTransient(outcome.status) ? outcome.status : absl::OkStatus();
+    // A FluxJob that the API server refuses, or that another writes at the same time, is no reason
+    // to send our work to another replica.
+    const bool away = IsTransient(outcome.status) && !absl::IsAborted(outcome.status);
+    last_ = away ? outcome.status : absl::OkStatus();
   }
 }
 

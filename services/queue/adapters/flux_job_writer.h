@@ -13,12 +13,13 @@
 // all. It asks for the jobs that live, and for those whose object does not show their end; never
 // for all that have ended.
 //
-// Changed, PoolsGained, PoolLost, Waiting and Moved are thread-safe and quick.
+// Changed, PoolsGained, PoolsLost, Waiting and Moved are thread-safe and quick.
 #pragma once
 
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <unordered_map>
@@ -56,8 +57,8 @@ class FluxJobWriter final : public JobObserver {
                 FluxJobTimes times);
 
   void Changed(std::vector<JobSeen> jobs) override;
-  void PoolsGained() override;
-  void PoolLost(const std::string& pool) override;
+  void PoolsGained(const std::set<std::string>& pools) override;
+  void PoolsLost(const std::set<std::string>& pools) override;
   std::vector<std::string> Waiting() override;
   void Moved(const std::vector<std::pair<std::string, int64_t>>& positions) override;
 
@@ -114,6 +115,7 @@ class FluxJobWriter final : public JobObserver {
   std::condition_variable_any wake_;
   FluxJobPlanner planner_;                                   // guarded by mutex_, as all below
   std::vector<std::pair<std::string, std::string>> events_;  // namespace, object
+  std::set<std::string> pools_;                              // that are ours
   bool gained_ = false;                                      // pools, since the last comparison
   Millis compare_at_ = Millis::max();  // the next comparison; at first when pools are gained
   int comparisons_failed_ = 0;         // in a row

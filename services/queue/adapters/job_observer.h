@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,10 +22,10 @@ class JobObserver {
  public:
   virtual ~JobObserver() = default;
   virtual void Changed(std::vector<JobSeen> jobs) = 0;
-  // The pools of these partitions are ours now: rows may hold what nobody has shown yet.
-  virtual void PoolsGained() = 0;
-  // Another shows its jobs from now on.
-  virtual void PoolLost(const std::string& pool) = 0;
+  // Some are ours since the last time, and these are all: rows may hold what was not shown yet.
+  virtual void PoolsGained(const std::set<std::string>& pools) = 0;
+  // Another shows their jobs from now on.
+  virtual void PoolsLost(const std::set<std::string>& pools) = 0;
   // Jobs whose place in line should be looked at again; asked every now and then.
   virtual std::vector<std::string> Waiting() = 0;
   virtual void Moved(const std::vector<std::pair<std::string, int64_t>>& positions) = 0;

@@ -63,12 +63,14 @@ absl::Status PoolHandler::Load(pqxx::transaction_base& tx, int partition) {
 void PoolHandler::Drop(int partition) {
   const auto first = pools_.lower_bound({partition, ""});
   const auto last = pools_.lower_bound({partition + 1, ""});
+  std::set<std::string> lost;
   for (auto it = first; it != last; ++it) {
     const std::string& pool = it->first.second;
     feed_.Lost(pool);
-    observer_.PoolLost(pool);
     metrics_.Dropped(pool);
+    lost.insert(pool);
   }
+  if (!lost.empty()) observer_.PoolsLost(lost);
   pools_.erase(first, last);
   if (pools_.empty()) desk_.Shut();
 }
@@ -187,7 +189,7 @@ void PoolHandler::WriteLack(pqxx::transaction_base& tx) {
 }
 
 void PoolHandler::Commit() {
-  if (std::exchange(gained_, false)) observer_.PoolsGained();
+  if (std::exchange(gained_, false)) observer_.PoolsGained(PoolNames());
   for (const PoolKey& key : touched_) {
     Pool& pool = pools_.at(key);
     pool.core->Commit();
@@ -225,6 +227,12 @@ void PoolHandler::Commit() {
   if (!seen.empty()) observer_.Changed(std::move(seen));
   if (clock_.Monotonic() >= next_positions_) RefreshPositions();
   if (!uncounted_.empty() && clock_.Monotonic() >= next_count_) CountJobs();
+}
+
+std::set<std::string> PoolHandler::PoolNames() const {
+  std::set<std::string> names;
+  for (const auto& [key, pool] : pools_) names.insert(key.second);
+  return names;
 }
 
 void PoolHandler::Rollback() {

@@ -85,6 +85,7 @@ class PoolHandler final : public delivery::PartitionHandler {
   void Trace(const queue_core::Timing& timing);
   // One that has ended.
   void Trace(const events::v1::JobFact& fact);
+  std::set<std::string> PoolNames() const;
   int64_t PositionOf(const std::string& job_id) const;
 
   JobObserver& observer_;

@@ -154,7 +154,7 @@ void FluxJobPlanner::Written(const std::string& job_id,
   entry.told = std::max(entry.told, entry.telling);
   entry.telling = JobStep::kNone;
   if (entry.written_version == entry.fact.version() && IsTerminal(entry.fact.state())) {
-    Gone(job_id);
+    Erase(job_id);
     return;
   }
   Schedule(job_id, entry, now);
@@ -168,18 +168,33 @@ void FluxJobPlanner::Failed(const std::string& job_id, Millis now) {
   Schedule(job_id, it->second, now);
 }
 
-void FluxJobPlanner::Gone(const std::string& job_id) {
+void FluxJobPlanner::Gone(const std::string& job_id, uint64_t version, Millis now) {
   const auto it = jobs_.find(job_id);
   if (it == jobs_.end()) return;
+  Entry& entry = it->second;
+  if (entry.fact.version() <= version) {
+    Erase(job_id);
+    return;
+  }
+  entry.in_flight = false;
+  entry.failures = 0;
+  entry.written_version = std::max(entry.written_version, version);
+  entry.written_at = now;
+  entry.resource_version.clear();
+  Schedule(job_id, entry, now);
+}
+
+void FluxJobPlanner::Erase(const std::string& job_id) {
+  const auto it = jobs_.find(job_id);
   SetDue(job_id, it->second, std::nullopt);
   jobs_.erase(it);
 }
 
-void FluxJobPlanner::Lost(const std::string& pool) {
+void FluxJobPlanner::Lost(const std::set<std::string>& pools) {
   for (auto it = jobs_.begin(); it != jobs_.end();) {
     const auto job = it++;
     Entry& entry = job->second;
-    if (entry.fact.pool() != pool || IsTerminal(entry.fact.state())) continue;
+    if (!pools.contains(entry.fact.pool()) || IsTerminal(entry.fact.state())) continue;
     SetDue(job->first, entry, std::nullopt);
     jobs_.erase(job);
   }

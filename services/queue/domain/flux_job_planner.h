@@ -84,10 +84,11 @@ class FluxJobPlanner {
                Millis now);
   // To be tried again after a backoff.
   void Failed(const std::string& job_id, Millis now);
-  // The workload is gone, so there is nothing to show the job on.
-  void Gone(const std::string& job_id);
-  // Another shows the jobs of this pool from now on. Those that have ended are still written.
-  void Lost(const std::string& pool);
+  // There is nothing to show `version` of the job on: its workload is gone, or its object shows a
+  // later one. A later one that is known by now is still written.
+  void Gone(const std::string& job_id, uint64_t version, Millis now);
+  // Another shows the jobs of these pools from now on. Those that have ended are still written.
+  void Lost(const std::set<std::string>& pools);
 
   // Up to `max` waiting jobs whose position may be shown wrong, those nearest to their turn first.
   std::vector<std::string> Waiting(size_t max) const;
@@ -114,6 +115,7 @@ class FluxJobPlanner {
     JobStep telling = JobStep::kNone;  // by the write in flight
   };
 
+  void Erase(const std::string& job_id);
   JobStep StepAt(const Entry& entry, Millis now) const;
   // When the step that it has reached, or the next one, is told. Unset: it was, or need not be.
   std::optional<Millis> TellAt(const Entry& entry) const;

@@ -189,12 +189,27 @@ TEST(FluxJobPlannerTest, AnotherShowsTheJobsOfAPoolThatIsLostButForTheirEnds) {
   EXPECT_EQ(planner.TakeDue(Millis(300), 1).at(0).fact.job_id(), "ended");
   EXPECT_EQ(planner.TakeDue(Millis(310), 1).at(0).fact.job_id(), "flies");
   planner.Failed("ended", Millis(320));
-  planner.Lost("lost");
+  planner.Lost({"lost"});
   planner.Written("flies", 1, "7", Millis(330));
   const auto writes = planner.TakeDue(Millis(5000), 10);
   ASSERT_EQ(writes.size(), 2);
   EXPECT_EQ(writes[0].fact.job_id(), "other");
   EXPECT_EQ(writes[1].fact.job_id(), "ended");
+}
+
+TEST(FluxJobPlannerTest, WhatIsGoneIsForgottenButForALaterFact) {
+  FluxJobPlanner planner({.first_delay = Millis{300}});
+  for (const char* id : {"gone", "goes-on"}) {
+    planner.Observe(Fact(id, 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
+  }
+  ASSERT_EQ(planner.TakeDue(Millis(300), 10).size(), 2);
+  planner.Observe(Fact("goes-on", 2, events::v1::JOB_STATE_SUCCEEDED), 0, Millis(310));
+  for (const char* id : {"gone", "goes-on"}) planner.Gone(id, 1, Millis(320));
+  EXPECT_EQ(planner.size(), 1);
+  const auto writes = planner.TakeDue(Millis(1320), 10);
+  ASSERT_EQ(writes.size(), 1);
+  EXPECT_EQ(writes[0].fact.version(), 2);
+  EXPECT_EQ(writes[0].resource_version, "") << "it is looked at again";
 }
 
 TEST(FluxJobPlannerTest, APositionWhoseWriteFailsIsWrittenAgain) {
