@@ -3,6 +3,7 @@
 #include <array>
 
 #include <absl/strings/str_join.h>
+#include <absl/strings/str_split.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -155,23 +156,32 @@ Complaints Checks::NothingKept(const std::vector<Made>& jobs) {
   return none.ok() ? Complaints{} : Complaints{Message(none)};
 }
 
+absl::StatusOr<std::set<std::string>> Checks::LackingPods() {
+  ASSIGN_OR_RETURN(
+      const std::string names,
+      system_->Kubectl(
+          {"get",
+           "deployments",
+           "-n",
+           std::string(soak::kNamespace),
+           "-o",
+           "jsonpath={range .items[?(@.status.unavailableReplicas)]}{.metadata.name} {end}"}));
+  return std::set<std::string>(absl::StrSplit(names, ' ', absl::SkipEmpty()));
+}
+
+// Others come meanwhile, which may lack some for a moment.
 Complaints Checks::Serves() {
-  std::string shown;
+  auto lacking = LackingPods();
+  if (!lacking.ok()) return {Message(lacking.status())};
   const absl::Status serve = system_->WaitFor(
       [&] {
-        const auto unavailable =
-            system_->Kubectl({"get",
-                              "deployments",
-                              "-n",
-                              std::string(soak::kNamespace),
-                              "-o",
-                              "jsonpath={range .items[?(@.status.unavailableReplicas)]}"
-                              "{.metadata.name} lacks {.status.unavailableReplicas} pods; {end}"});
-        shown = unavailable.ok() ? *unavailable : Message(unavailable.status());
-        return shown.empty();
+        const auto now = LackingPods();
+        if (!now.ok()) return false;
+        std::erase_if(*lacking, [&](const std::string& name) { return !now->contains(name); });
+        return lacking->empty();
       },
       kPatience,
-      [&] { return shown; });
+      [&] { return "these lack pods: " + absl::StrJoin(*lacking, ", "); });
   return serve.ok() ? Complaints{} : Complaints{Message(serve)};
 }
 
@@ -202,7 +212,7 @@ Complaints Checks::Replay() {
       fmt::format("grep -hE 'messages (may be )?lost' {}/logs/*.log | head -n {} | cut -c 1-300",
                   testing::ShellQuote(system_->folder()),
                   kMostShown));
-  return {"replay: " + replayed->output + lost.value_or("no service has lost messages")};
+  return {"replay: " + replayed->output + lost.value_or("")};
 }
 
 Complaints Checks::Ready() {

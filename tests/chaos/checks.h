@@ -14,6 +14,7 @@
 #include "tests/chaos/sightings.h"
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::chaos {
 
@@ -42,6 +43,8 @@ class Checks {
   Complaints Ready();
 
  private:
+  // Deployments.
+  absl::StatusOr<std::set<std::string>> LackingPods();
   absl::StatusOr<int> EndedOf(const std::vector<Made>& jobs);
   std::set<std::string> Unknown(const std::vector<Made>& jobs);
   // ", job-1-x7f2p Running node-3" of each.

@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include <absl/strings/str_join.h>
 #include <absl/strings/str_split.h>
@@ -48,6 +49,18 @@ std::vector<std::string> UnexpectedLines(std::string_view log) {
   return lines;
 }
 
+// Of kubectl: it goes on with the others.
+bool OnlyGone(const std::string& errors) {
+  constexpr std::string_view kError = "Error from server";
+  size_t all = 0;
+  size_t gone = 0;
+  for (size_t at = 0; (at = errors.find(kError, at)) != errors.npos; at += kError.size()) {
+    ++all;
+    if (errors.compare(at + kError.size(), 11, " (NotFound)") == 0) ++gone;
+  }
+  return all > 0 && gone == all;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> Settling::InNamespace(std::vector<std::string> words) {
@@ -84,7 +97,7 @@ absl::Status Settling::ToAll(const std::vector<std::string>& words) {
   return system_->WaitFor(
       [&] {
         done = InNamespace(words).status();
-        return done.ok();
+        return done.ok() || OnlyGone(Message(done));
       },
       kPatience,
       [&] { return std::string(Message(done)); });

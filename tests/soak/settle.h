@@ -35,8 +35,7 @@ class Settling {
 
  private:
   absl::StatusOr<std::string> InNamespace(std::vector<std::string> words);
-  // kubectl to many objects, some of which may go while it lists them: again, until it goes
-  // through.
+  // kubectl to many objects, of which some may go meanwhile: again, until it goes through.
   absl::Status ToAll(const std::vector<std::string>& words);
   void ExpectNone(const std::string& rows, std::vector<std::string>* complaints);
   void ExpectNoObject(const std::string& kind, std::vector<std::string>* complaints);
