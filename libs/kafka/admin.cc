@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libs/base/status_macros.h"
+#include "libs/kafka/ends.h"
 
 namespace fluxqueue::kafka {
 namespace {
@@ -192,15 +193,7 @@ absl::StatusOr<Admin::Ensured> Admin::EnsureTopics(const std::vector<TopicSpec>&
 }
 
 absl::StatusOr<Watermarks> Admin::QueryWatermarks(const std::string& topic, int partition) {
-  Watermarks marks;
-  RETURN_IF_ERROR(KafkaStatus(rd_kafka_query_watermark_offsets(client_.get(),
-                                                               topic.c_str(),
-                                                               partition,
-                                                               &marks.low,
-                                                               &marks.high,
-                                                               static_cast<int>(timeout_.count())),
-                              fmt::format("ends of topic {} partition {}", topic, partition)));
-  return marks;
+  return QueryEnds(client_.get(), topic, partition, timeout_);
 }
 
 absl::Status Admin::DeleteTopic(const std::string& name) {

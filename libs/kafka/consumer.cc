@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "libs/base/status_macros.h"
+#include "libs/kafka/ends.h"
 
 namespace fluxqueue::kafka {
 namespace {
@@ -244,22 +245,6 @@ std::vector<int> Consumer::TakeOutOfRange() {
   return std::exchange(out_of_range_, {});
 }
 
-absl::StatusOr<PartitionList> Consumer::AskOffsets(const std::vector<Position>& wanted,
-                                                   Millis timeout,
-                                                   std::string_view doing) {
-  PartitionList list = MakeList(wanted);
-  RETURN_IF_ERROR(KafkaStatus(
-      rd_kafka_offsets_for_times(client_.get(), list.get(), static_cast<int>(timeout.count())),
-      fmt::format("{} of topic {}", doing, options_.topic)));
-  for (int i = 0; i < list->cnt; ++i) {
-    const rd_kafka_topic_partition_t& item = list->elems[i];
-    RETURN_IF_ERROR(KafkaStatus(
-        item.err,
-        fmt::format("{} of topic {} partition {}", doing, options_.topic, item.partition)));
-  }
-  return list;
-}
-
 absl::StatusOr<std::map<int, Watermarks>> Consumer::QueryWatermarks(
     const std::vector<int>& partitions, Millis timeout) {
   std::vector<Position> begins;
@@ -268,8 +253,10 @@ absl::StatusOr<std::map<int, Watermarks>> Consumer::QueryWatermarks(
     begins.push_back({partition, RD_KAFKA_OFFSET_BEGINNING});
     ends.push_back({partition, RD_KAFKA_OFFSET_END});
   }
-  ASSIGN_OR_RETURN(const PartitionList low, AskOffsets(begins, timeout, "begin"));
-  ASSIGN_OR_RETURN(const PartitionList high, AskOffsets(ends, timeout, "end"));
+  const PartitionList low = MakeList(begins);
+  const PartitionList high = MakeList(ends);
+  RETURN_IF_ERROR(AskOffsets(client_.get(), low.get(), timeout, "begin"));
+  RETURN_IF_ERROR(AskOffsets(client_.get(), high.get(), timeout, "end"));
   std::map<int, Watermarks> marks;
   for (int i = 0; i < low->cnt; ++i) marks[low->elems[i].partition].low = low->elems[i].offset;
   for (int i = 0; i < high->cnt; ++i) marks[high->elems[i].partition].high = high->elems[i].offset;
@@ -280,7 +267,8 @@ absl::StatusOr<std::map<int, int64_t>> Consumer::FirstAfter(const std::map<int, 
                                                             Millis timeout) {
   std::vector<Position> wanted;
   for (const auto& [partition, time] : times) wanted.push_back({partition, time.count() + 1});
-  ASSIGN_OR_RETURN(const PartitionList list, AskOffsets(wanted, timeout, "records by their time"));
+  const PartitionList list = MakeList(wanted);
+  RETURN_IF_ERROR(AskOffsets(client_.get(), list.get(), timeout, "records by their time"));
   std::map<int, int64_t> first;
   for (int i = 0; i < list->cnt; ++i) {
     if (list->elems[i].offset >= 0) first[list->elems[i].partition] = list->elems[i].offset;

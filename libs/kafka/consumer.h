@@ -96,12 +96,6 @@ class Consumer final : public Subscription {
   absl::Status Answered(absl::Status status);
   // Takes one record out of the queue's; errors are kept in error_.
   void Take(rd_kafka_message_t* record, std::vector<Message>* messages);
-  // What the leaders answer, each asked once for all of its partitions; `doing` goes before errors.
-  // Not by rd_kafka_query_watermark_offsets: that asks a broker that does not lead any more again
-  // and again, for a minute, whatever its timeout.
-  absl::StatusOr<PartitionList> AskOffsets(const std::vector<Position>& wanted,
-                                           Millis timeout,
-                                           std::string_view doing);
   PartitionList MakeList(const std::vector<Position>& positions) const;
 
   const ConsumerOptions options_;

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "libs/base/status_macros.h"
+#include "libs/kafka/ends.h"
 #include "libs/kafka/topics.h"
 
 namespace fluxqueue::kafka {
@@ -113,13 +114,8 @@ void Producer::Poll(Millis timeout) {
 absl::StatusOr<int64_t> Producer::QueryEnd(const std::string& topic,
                                            int partition,
                                            Millis timeout) {
-  int64_t low = 0;
-  int64_t high = 0;
-  const rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(
-      client_.get(), topic.c_str(), partition, &low, &high, static_cast<int>(timeout.count()));
-  RETURN_IF_ERROR(
-      KafkaStatus(error, fmt::format("end of topic {} partition {}", topic, partition)));
-  return high;
+  ASSIGN_OR_RETURN(const Watermarks marks, QueryEnds(client_.get(), topic, partition, timeout));
+  return marks.high;
 }
 
 absl::Status Producer::Flush(Millis timeout) {

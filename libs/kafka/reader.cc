@@ -4,26 +4,9 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/kafka/client.h"
+#include "libs/kafka/ends.h"
 
 namespace fluxqueue::kafka {
-namespace {
-
-absl::StatusOr<Watermarks> Ends(rd_kafka_t* client,
-                                const std::string& topic,
-                                int partition,
-                                Millis timeout) {
-  Watermarks marks;
-  RETURN_IF_ERROR(KafkaStatus(rd_kafka_query_watermark_offsets(client,
-                                                               topic.c_str(),
-                                                               partition,
-                                                               &marks.low,
-                                                               &marks.high,
-                                                               static_cast<int>(timeout.count())),
-                              fmt::format("ends of topic {} partition {}", topic, partition)));
-  return marks;
-}
-
-}  // namespace
 
 absl::StatusOr<Watermarks> ReadPartition(const Brokers& brokers,
                                          const std::string& topic,
@@ -38,7 +21,7 @@ absl::StatusOr<Watermarks> ReadPartition(const Brokers& brokers,
       .Set("auto.offset.reset", "error");
   ASSIGN_OR_RETURN(const ClientHandle client, config.Create(RD_KAFKA_CONSUMER));
   rd_kafka_poll_set_consumer(client.get());
-  ASSIGN_OR_RETURN(const Watermarks marks, Ends(client.get(), topic, partition, patience));
+  ASSIGN_OR_RETURN(const Watermarks marks, QueryEnds(client.get(), topic, partition, patience));
   int64_t next = std::max(from, marks.low);
   if (next >= marks.high) return marks;
 

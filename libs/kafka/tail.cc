@@ -1,11 +1,12 @@
 #include "libs/kafka/tail.h"
 
 #include "libs/base/status_macros.h"
+#include "libs/kafka/ends.h"
 
 namespace fluxqueue::kafka {
 namespace {
 
-constexpr int kTimeoutMs = 10'000;
+constexpr Millis kTimeout{10'000};
 
 }  // namespace
 
@@ -16,19 +17,13 @@ absl::StatusOr<PartitionList> Tail::Places(const std::vector<TopicPartition>& pa
   for (const auto& [topic, partition] : partitions) {
     rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = since.count();
   }
-  RETURN_IF_ERROR(KafkaStatus(rd_kafka_offsets_for_times(client_.get(), list.get(), kTimeoutMs),
-                              "find the log's records by their time"));
+  RETURN_IF_ERROR(AskOffsets(client_.get(), list.get(), kTimeout, "records by their time"));
   for (int i = 0; i < list->cnt; ++i) {
     rd_kafka_topic_partition_t& place = list->elems[i];
-    RETURN_IF_ERROR(KafkaStatus(place.err, fmt::format("read topic {}", place.topic)));
-    int64_t low = 0;
-    int64_t high = 0;
-    RETURN_IF_ERROR(
-        KafkaStatus(rd_kafka_query_watermark_offsets(
-                        client_.get(), place.topic, place.partition, &low, &high, kTimeoutMs),
-                    fmt::format("ends of topic {} partition {}", place.topic, place.partition)));
-    if (place.offset < 0) place.offset = high;  // nothing is as new
-    if (place.offset < high) behind_[{place.topic, place.partition}] = high;
+    ASSIGN_OR_RETURN(const Watermarks marks,
+                     QueryEnds(client_.get(), place.topic, place.partition, kTimeout));
+    if (place.offset < 0) place.offset = marks.high;  // nothing is as new
+    if (place.offset < marks.high) behind_[{place.topic, place.partition}] = marks.high;
   }
   return list;
 }
