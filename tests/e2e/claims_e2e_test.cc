@@ -36,8 +36,8 @@ std::string Jobspec(int slots, int cpu_milli) {
 
 class ClaimsTest : public SystemTest {
  protected:
-  // Ready is who can work; a pool is there when the queue has read of it, and its nodes when the
-  // matcher has.
+  // Ready is who can work; a pool's queue is there when the service queue has read of it, and its
+  // nodes when the matcher has.
   static void SetUpTestSuite() {
     StartSystem({.nodes = kNodes});
     if (system_ == nullptr) return;
@@ -47,10 +47,11 @@ class ClaimsTest : public SystemTest {
     };
     const absl::Status settled = system_->WaitFor(
         [&] {
-          return known("queue.pools", 1) && known("matcher.graph_nodes WHERE present", kNodes);
+          return known("queue.queues WHERE queue = 'default'", 1) &&
+                 known("matcher.graph_nodes WHERE present", kNodes);
         },
         30s,
-        [] { return "the pool or its nodes are not known"; });
+        [] { return "the queue default or the nodes are not known"; });
     ASSERT_TRUE(settled.ok()) << Message(settled);
   }
 
