@@ -247,20 +247,7 @@ std::vector<int> Consumer::TakeOutOfRange() {
 
 absl::StatusOr<std::map<int, Watermarks>> Consumer::QueryWatermarks(
     const std::vector<int>& partitions, Millis timeout) {
-  std::vector<Position> begins;
-  std::vector<Position> ends;
-  for (const int partition : partitions) {
-    begins.push_back({partition, RD_KAFKA_OFFSET_BEGINNING});
-    ends.push_back({partition, RD_KAFKA_OFFSET_END});
-  }
-  const PartitionList low = MakeList(begins);
-  const PartitionList high = MakeList(ends);
-  RETURN_IF_ERROR(AskOffsets(client_.get(), low.get(), timeout, "begin"));
-  RETURN_IF_ERROR(AskOffsets(client_.get(), high.get(), timeout, "end"));
-  std::map<int, Watermarks> marks;
-  for (int i = 0; i < low->cnt; ++i) marks[low->elems[i].partition].low = low->elems[i].offset;
-  for (int i = 0; i < high->cnt; ++i) marks[high->elems[i].partition].high = high->elems[i].offset;
-  return marks;
+  return QueryEnds(client_.get(), options_.topic, partitions, timeout);
 }
 
 absl::StatusOr<std::map<int, int64_t>> Consumer::FirstAfter(const std::map<int, Millis>& times,

@@ -1,22 +1,12 @@
 #include "libs/kafka/ends.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "libs/base/status_macros.h"
 
 namespace fluxqueue::kafka {
-namespace {
-
-absl::StatusOr<int64_t> Ask(
-    rd_kafka_t* client, const std::string& topic, int partition, int64_t place, Millis timeout) {
-  const PartitionList list(rd_kafka_topic_partition_list_new(1));
-  rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = place;
-  RETURN_IF_ERROR(AskOffsets(client, list.get(), timeout, "ends"));
-  return list->elems[0].offset;
-}
-
-}  // namespace
-
 absl::Status AskOffsets(rd_kafka_t* client,
                         rd_kafka_topic_partition_list_t* list,
                         Millis timeout,
@@ -33,14 +23,32 @@ absl::Status AskOffsets(rd_kafka_t* client,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::map<int, Watermarks>> QueryEnds(rd_kafka_t* client,
+                                                    const std::string& topic,
+                                                    const std::vector<int>& partitions,
+                                                    Millis timeout) {
+  std::map<int, Watermarks> marks;
+  for (const auto& [place, end] : {std::pair(RD_KAFKA_OFFSET_BEGINNING, &Watermarks::low),
+                                   std::pair(RD_KAFKA_OFFSET_END, &Watermarks::high)}) {
+    const PartitionList list(
+        rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
+    for (const int partition : partitions) {
+      rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = place;
+    }
+    RETURN_IF_ERROR(AskOffsets(client, list.get(), timeout, "ends"));
+    for (int i = 0; i < list->cnt; ++i) {
+      marks[list->elems[i].partition].*end = list->elems[i].offset;
+    }
+  }
+  return marks;
+}
+
 absl::StatusOr<Watermarks> QueryEnds(rd_kafka_t* client,
                                      const std::string& topic,
                                      int partition,
                                      Millis timeout) {
-  Watermarks marks;
-  ASSIGN_OR_RETURN(marks.low, Ask(client, topic, partition, RD_KAFKA_OFFSET_BEGINNING, timeout));
-  ASSIGN_OR_RETURN(marks.high, Ask(client, topic, partition, RD_KAFKA_OFFSET_END, timeout));
-  return marks;
+  ASSIGN_OR_RETURN(const auto marks, QueryEnds(client, topic, std::vector{partition}, timeout));
+  return marks.at(partition);
 }
 
 }  // namespace fluxqueue::kafka

@@ -4,6 +4,7 @@
 // again, for the minute that a request may take, whatever timeout it is given.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,14 +18,19 @@
 
 namespace fluxqueue::kafka {
 
-// Puts into `list` what the leaders answer, each asked once for all of its partitions. An offset in
-// it is a time, RD_KAFKA_OFFSET_BEGINNING or RD_KAFKA_OFFSET_END; it becomes that of the first
-// record at or after it, RD_KAFKA_OFFSET_END where there is none. `doing` stands in errors.
+// Puts into `list`, which is of one topic, what the leaders answer, each asked once for all of its
+// partitions. An offset in it is a time, RD_KAFKA_OFFSET_BEGINNING or RD_KAFKA_OFFSET_END; it
+// becomes that of the first record at or after it, RD_KAFKA_OFFSET_END where there is none. `doing`
+// stands in errors.
 absl::Status AskOffsets(rd_kafka_t* client,
                         rd_kafka_topic_partition_list_t* list,
                         Millis timeout,
                         std::string_view doing);
 
+absl::StatusOr<std::map<int, Watermarks>> QueryEnds(rd_kafka_t* client,
+                                                    const std::string& topic,
+                                                    const std::vector<int>& partitions,
+                                                    Millis timeout);
 absl::StatusOr<Watermarks> QueryEnds(rd_kafka_t* client,
                                      const std::string& topic,
                                      int partition,

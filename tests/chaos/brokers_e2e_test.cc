@@ -6,7 +6,6 @@
 #include <fstream>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -28,8 +27,6 @@ namespace {
 using std::chrono::seconds;
 
 constexpr int kBrokers = 3;
-// Consumers whose coordinator is lost come back to their group.
-constexpr seconds kRejoin{45};
 
 class BrokersTest : public e2e::SystemTest {
  protected:
@@ -68,16 +65,10 @@ class BrokersTest : public e2e::SystemTest {
   }
 
   void ExpectOthersBound(const std::vector<Made>& but) {
-    std::set<std::string> old;
-    for (const Made& job : but) old.insert(job.name);
-    const absl::Status bound = system_->WaitFor(
-        [&] {
-          return std::ranges::any_of(load_->InFlight(), [&](const Made& job) {
-            return !old.contains(job.name) && sightings_->PodsOf(job.name) > 0;
-          });
-        },
-        kRejoin,
-        [] { return "a job to be bound that has come since"; });
+    const absl::Status bound =
+        system_->WaitFor([&] { return checks_->IsAnyBound(load_->InFlight(), but); },
+                         kRejoin,
+                         [] { return "a job to be bound that has come since"; });
     EXPECT_TRUE(bound.ok()) << Message(bound);
   }
 

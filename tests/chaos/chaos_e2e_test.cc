@@ -147,11 +147,7 @@ class ChaosTest : public e2e::SystemTest {
 
   // A Job that is none of these.
   bool IsBoundOther(const std::vector<Made>& jobs) const {
-    std::set<std::string> names;
-    for (const Made& job : jobs) names.insert(job.name);
-    return std::ranges::any_of(load_->InFlight(), [&](const Made& job) {
-      return !names.contains(job.name) && sightings_->PodsOf(job.name) > 0;
-    });
+    return checks_->IsAnyBound(load_->InFlight(), jobs);
   }
 
   // When that was; nothing: not within the time.

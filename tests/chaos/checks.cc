@@ -1,5 +1,6 @@
 #include "tests/chaos/checks.h"
 
+#include <algorithm>
 #include <array>
 
 #include <absl/strings/str_join.h>
@@ -39,6 +40,14 @@ Complaints Some(Complaints complaints) {
 }
 
 }  // namespace
+
+bool Checks::IsAnyBound(const std::vector<Made>& jobs, const std::vector<Made>& but) const {
+  std::set<std::string> others;
+  for (const Made& job : but) others.insert(job.name);
+  return std::ranges::any_of(jobs, [&](const Made& job) {
+    return !others.contains(job.name) && sightings_->PodsOf(job.name) > 0;
+  });
+}
 
 absl::StatusOr<int> Checks::EndedOf(const std::vector<Made>& jobs) {
   ASSIGN_OR_RETURN(const std::string ended,

@@ -20,12 +20,17 @@ namespace fluxqueue::chaos {
 
 using Complaints = std::vector<std::string>;
 
+// So long consumers that have lost their broker, or their group's, take at most to go on.
+inline constexpr std::chrono::seconds kRejoin{45};
+
 class Checks {
  public:
   // Both outlive this.
   Checks(testing::MiniSystem* system, const Sightings* sightings)
       : system_(system), sightings_(sightings) {}
 
+  // One of `jobs` that is none of `but`.
+  bool IsAnyBound(const std::vector<Made>& jobs, const std::vector<Made>& but) const;
   // Of all `jobs` the queue says that they have ended.
   absl::Status AwaitEnds(const std::vector<Made>& jobs, std::chrono::seconds deadline);
   // Each has one end, and its versions follow one another.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "tests/chaos/checks.h"
 #include "tests/chaos/fault.h"
 
 namespace fluxqueue::chaos {
@@ -10,9 +11,6 @@ namespace {
 
 constexpr std::array kServices = {"admission", "queue", "matcher", "binder", "cleanup"};
 constexpr int kHour = 3600;
-// Consumers that have lost their broker come back to their group.
-constexpr std::chrono::seconds kRejoin{45};
-
 Deed LaunchedWithClock(const std::string& service, int shift) {
   return [=](Site& site) {
     return site.system().LaunchService(service, 1, Site::WordsForClock(shift));

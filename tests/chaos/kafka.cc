@@ -4,13 +4,11 @@
 #include "libs/kafka/admin.h"
 #include "libs/kafka/topics.h"
 #include "libs/testing/mini_kafka.h"
+#include "tests/chaos/checks.h"
 #include "tests/chaos/fault.h"
 
 namespace fluxqueue::chaos {
 namespace {
-
-// Consumers that have lost their broker come back to their group.
-constexpr std::chrono::seconds kRejoin{45};
 
 // A service that runs makes it again.
 absl::Status DeletePoolTopic(Site& site) {

@@ -1,9 +1,9 @@
 #include "tests/soak/settle.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <string_view>
 
 #include <absl/strings/str_join.h>
 #include <absl/strings/str_split.h>
@@ -51,14 +51,10 @@ std::vector<std::string> UnexpectedLines(std::string_view log) {
 
 // Of kubectl: it goes on with the others.
 bool OnlyGone(const std::string& errors) {
-  constexpr std::string_view kError = "Error from server";
-  size_t all = 0;
-  size_t gone = 0;
-  for (size_t at = 0; (at = errors.find(kError, at)) != errors.npos; at += kError.size()) {
-    ++all;
-    if (errors.compare(at + kError.size(), 11, " (NotFound)") == 0) ++gone;
-  }
-  return all > 0 && gone == all;
+  const std::vector<std::string> after = absl::StrSplit(errors, "Error from server ");
+  return after.size() > 1 && std::all_of(after.begin() + 1, after.end(), [](const auto& error) {
+           return error.starts_with("(NotFound)");
+         });
 }
 
 }  // namespace

@@ -150,6 +150,8 @@ bad_input_is_refused() {
     "$tools/cluster/start" "$root/other" --port "$port"
   refused "a port that is none" "port 'x'" "$tools/kafka/start" "$root/other" --port x
   refused "an unknown option" "unknown option '--prot'" "$tools/kafka/start" "$root/other" --prot 1
+  refused "two brokers" "--brokers 2: wanted 1, or a number from 3 to 9" "$tools/kafka/start" "$root/other" --brokers 2
+  refused "three brokers where one is" "$root/kafka holds one broker, and stays so" start kafka --brokers 3
   "$tools/kafka/stop" "$root/kafka"
   echo nonsense >"$root/kafka/data/meta.properties"
   refused "data that Kafka cannot read" "node ID not found" start kafka

@@ -22,7 +22,8 @@ class JobObserver {
  public:
   virtual ~JobObserver() = default;
   virtual void Changed(std::vector<JobSeen> jobs) = 0;
-  // Some are ours since the last time, and these are all: rows may hold what was not shown yet.
+  // More pools are ours than before: all that are, are `pools`. Their rows may hold what was not
+  // shown yet.
   virtual void PoolsGained(const std::set<std::string>& pools) = 0;
   // Another shows their jobs from now on.
   virtual void PoolsLost(const std::set<std::string>& pools) = 0;
