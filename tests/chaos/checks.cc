@@ -138,7 +138,7 @@ Complaints Checks::RanOnce(const Made& job) const {
       fmt::format("{} has {} completions, and {} pods were bound", job.name, job.pods, bound())};
 }
 
-Complaints Checks::NothingKept(const std::vector<Made>& jobs) {
+Complaints Checks::NothingKept(const std::vector<Made>& jobs, seconds late) {
   std::string kept;
   const auto of = [&](const std::string& table, const std::string& also) {
     return fmt::format(
@@ -160,7 +160,7 @@ Complaints Checks::NothingKept(const std::vector<Made>& jobs) {
         }
         return kept.empty();
       },
-      kPatience,
+      late + kPatience,
       [&] { return "kept for jobs that have ended: " + kept.substr(0, 400); });
   return none.ok() ? Complaints{} : Complaints{Message(none)};
 }

@@ -37,8 +37,8 @@ class Checks {
   Complaints EndedOnce(const std::vector<Made>& jobs);
   // As many pods were bound as it has completions.
   Complaints RanOnce(const Made& job) const;
-  // No service holds anything for them any more.
-  Complaints NothingKept(const std::vector<Made>& jobs);
+  // No service holds anything for them any more; `late`: what lets go of it may come so late.
+  Complaints NothingKept(const std::vector<Made>& jobs, std::chrono::seconds late);
   // What is to run has its pods.
   Complaints Serves();
   // `fluxqueue verify`. Where the log has lost something (`log_lost`), or the database was older
