@@ -1,6 +1,7 @@
 // What services run over and over, on tables with all that has run in years: what a statement reads
 // is bounded by what lives, and by what it is asked for, never by what has ended.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -45,6 +46,8 @@ using Tx = pqxx::transaction_base;
 constexpr int kLive = 2'000;
 // Of these, and of what a step of a pruner takes, a few rows each.
 constexpr int64_t kMostRead = 10 * std::max<int64_t>(kLive, Pruner::kMost);
+// Transactions of which it is measured how long they take.
+constexpr int kPrunerSteps = 10;
 
 int64_t EndedJobs() {
   const char* rows = std::getenv("FLUXQUEUE_PLAN_ROWS");
@@ -241,6 +244,31 @@ TEST_F(PlansTest, OfThePruners) {
   ReadsLittle("queue", [](Tx& tx) { EXPECT_GT(queue::PruneCycles(tx, "p"), 0); });
   ReadsLittle("queue", [](Tx& tx) { EXPECT_GT(queue::PruneCommands(tx), 0); });
   ReadsLittle("matcher", [](Tx& tx) { EXPECT_GT(matcher::PruneReleased(tx, Millis(0)), 0); });
+}
+
+// It is printed, so that it can be held against how many end: see services/queue/README.md.
+TEST_F(PlansTest, HowManyThePrunersDelete) {
+  const auto rate = [](const char* what, const std::string& service, const Pruner::Step& step) {
+    postgres::Connection connection(Database(service));
+    int64_t deleted = 0;
+    const auto begun = std::chrono::steady_clock::now();
+    for (int i = 0; i < kPrunerSteps; ++i) {
+      Must(connection.Transact([&](Tx& tx) {
+        deleted += static_cast<int64_t>(step(tx));
+        return absl::OkStatus();
+      }));
+    }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+    EXPECT_EQ(deleted, kPrunerSteps * Pruner::kMost) << what;
+    fmt::print("{}: {:.0f} a second\n", what, static_cast<double>(deleted) / took.count());
+  };
+  rate("jobs that have ended, with their events and promises", "queue", [](Tx& tx) {
+    return queue::PruneEnded(tx, "p", Millis(0), 10);
+  });
+  rate("commands", "queue", [](Tx& tx) { return queue::PruneCommands(tx); });
+  rate("allocations that were released", "matcher", [](Tx& tx) {
+    return matcher::PruneReleased(tx, Millis(0));
+  });
 }
 
 TEST_F(PlansTest, OfTheMatcherThatTakesAPartition) {
