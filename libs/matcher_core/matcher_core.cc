@@ -386,6 +386,7 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
   }
   LearnBeginning(now, request.now_s(), &state_);
   DropPastWindows(now, &state_);
+  ReleaseOvertaken(request, now);
   const View view{pool_, state_, specs_, ruled_, nodes_, promises_, plan_, *engine_};
   CycleRun cycle(request, view, &promises_, &batch_->allocations, engine_.get());
   answer = cycle.Answer(tried_);
@@ -399,6 +400,21 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
 }
 
 // ---- release
+
+void MatcherCore::GiveBack(const AllocationKey& key, Millis now) {
+  if (!IsOverAt(*engine_->Find(key), PoolSeconds(now))) state_.set_room_came(true);
+  engine_->Release(key);
+  batch_->allocations.Release(key);
+}
+
+void MatcherCore::ReleaseOvertaken(const CycleRequested& request, Millis now) {
+  if (!model::HasRules(state_.config().rules(), model::kReleasesOvertaken)) return;
+  for (const events::v1::Candidate& candidate : request.candidates()) {
+    for (const AllocationKey& key : engine_->KeysOf(candidate.job_id())) {
+      if (key.attempt < candidate.attempt()) GiveBack(key, now);
+    }
+  }
+}
 
 absl::StatusOr<Released> MatcherCore::HandleRelease(const ReleaseRequested& request, Millis now) {
   const AllocationKey key = FromProto(request.key());
@@ -426,11 +442,7 @@ absl::StatusOr<Released> MatcherCore::HandleRelease(const ReleaseRequested& requ
                                           : engine_->Find(key) != nullptr
                                               ? std::vector<AllocationKey>{key}
                                               : std::vector<AllocationKey>{};
-  for (const AllocationKey& held : keys) {
-    if (!IsOverAt(*engine_->Find(held), PoolSeconds(now))) state_.set_room_came(true);
-    engine_->Release(held);
-    batch_->allocations.Release(held);
-  }
+  for (const AllocationKey& held : keys) GiveBack(held, now);
   released.set_nothing_held(keys.empty());
   if (request.job_ended()) Forget(key.job_id);
   return released;

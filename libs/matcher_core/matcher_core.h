@@ -126,6 +126,10 @@ class MatcherCore {
       const events::v1::CycleRequested& request, Millis now);
   absl::StatusOr<events::v1::Released> HandleRelease(const events::v1::ReleaseRequested& request,
                                                      Millis now);
+  // What earlier attempts of the candidates hold. The queue has released them; the log lost it.
+  void ReleaseOvertaken(const events::v1::CycleRequested& request, Millis now);
+  // REQUIRES: the key holds something.
+  void GiveBack(const AllocationKey& key, Millis now);
   // Whole seconds since the pool's beginning.
   int64_t PoolSeconds(Millis now) const { return (now.count() - state_.beginning_ms()) / 1000; }
 

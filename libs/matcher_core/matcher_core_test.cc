@@ -265,6 +265,22 @@ TEST_F(MatcherCoreTest, AReleaseOfAnEndedAttemptLeavesALaterOne) {
   EXPECT_EQ(core_.engine().Usage()[0].held, 1000);
 }
 
+// The release of the first was lost: it is one when the second is to be placed, on the same node.
+TEST_F(MatcherCoreTest, AnAttemptGivesBackWhatAnEarlierOneHolds) {
+  Feed(Upserted(MakeNode("a", 4000)));
+  Feed(Submitted("x", 1, 4000));
+  ASSERT_EQ(Ask(Cycle(1, {"x"})).outcomes(0).kind(), Outcome::KIND_ALLOCATED);
+  core_.Commit();
+  core_.TakeChanges();
+  Envelope again = Cycle(2, {"x"});
+  again.mutable_cycle_requested()->mutable_candidates(0)->set_attempt(2);
+  EXPECT_EQ(Ask(again).outcomes(0).kind(), Outcome::KIND_ALLOCATED);
+  EXPECT_EQ(core_.engine().KeysOf("x"), (std::vector<graph::AllocationKey>{{"x", 2, 0}}));
+  const Changes changes = core_.TakeChanges();
+  ASSERT_EQ(changes.released.size(), 1u);
+  EXPECT_EQ(changes.released[0].attempt, 1u);
+}
+
 TEST_F(MatcherCoreTest, MadeAndReleasedInOneBatchIsOneReleasedRow) {
   Feed(Upserted(MakeNode("a", 4000)));
   Feed(Submitted("x", 1, 1000));

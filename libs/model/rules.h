@@ -51,7 +51,8 @@
 //  14  What the log has lost is asked for again: a job without a jobspec waits for it,
 //      and a release that is not confirmed is repeated.
 //  15  Nodes that are closed by several windows, or kept from a job by several others, are not
-//      missing once for each: a job that takes whole nodes starts where there are enough.
+//      missing once for each: a job that takes whole nodes starts where there are enough. An
+//      attempt gives back what an earlier one of its job holds, whose release the log has lost.
 #pragma once
 
 #include <cstdint>
@@ -87,6 +88,7 @@ inline constexpr uint32_t kPrefersByPods = 13;
 inline constexpr uint32_t kGangsGiveBack = 13;
 inline constexpr uint32_t kAsksForTheLost = 14;
 inline constexpr uint32_t kClosesOnce = 15;
+inline constexpr uint32_t kReleasesOvertaken = 15;
 inline constexpr uint32_t kLatestRules = 15;
 
 // `configured` 0: not said, which is the latest.
