@@ -124,7 +124,7 @@ TEST_F(BrokersTest, ABrokerThatIsLostWithItsDiskLosesNoMessage) {
   const absl::Status ended = checks_->AwaitEnds(jobs, seconds(120));
   EXPECT_TRUE(ended.ok()) << Message(ended);
   Expect(checks_->EndedOnce(jobs));
-  Expect(checks_->NothingKept(jobs));
+  Expect(checks_->NothingKept(jobs, seconds(0)));
   for (const Made& job : jobs) {
     if (job.job) Expect(checks_->RanOnce(job));
   }
