@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -69,20 +70,20 @@ class EventArchiveTest : public ::testing::Test {
   ~EventArchiveTest() override { std::filesystem::remove_all(folder_); }
 
   Archived Add() {
-    const auto archived = AddToArchive(log_, folder_);
+    const auto archived = AddToArchive(log_, *store_);
     EXPECT_TRUE(archived.ok()) << Message(archived.status());
     return *archived;
   }
-  absl::Status ReadBack() {
+  absl::Status ReadBack(int64_t from = 0, bool facts = true) {
     offsets_.clear();
     facts_.clear();
-    const auto source = EventsOfFile(folder_);
+    const auto source = EventsOfArchive(store_, from, facts);
     return source->Read([&](const EventLine& line) {
       if (line.message.has_job_fact()) {
         EXPECT_TRUE(offsets_.empty());
         facts_.push_back(line.message.job_fact().version());
       } else {
-        EXPECT_TRUE(source->header().whole);
+        EXPECT_EQ(source->header().whole, from == 0);
         offsets_.push_back(line.offset);
       }
       return absl::OkStatus();
@@ -90,6 +91,7 @@ class EventArchiveTest : public ::testing::Test {
   }
 
   const std::string folder_ = testing::TempDir() + "event_archive." + std::to_string(getpid());
+  const std::shared_ptr<ArchiveStore> store_ = FolderStore(folder_);
   FakeLog log_;
   std::vector<int64_t> offsets_;
   std::vector<uint64_t> facts_;
@@ -104,7 +106,7 @@ TEST_F(EventArchiveTest, EachRecordOnceHoweverOftenItIsAddedTo) {
   const Archived archived = Add();
   EXPECT_EQ(archived.records, 6);
   EXPECT_FALSE(archived.hole);
-  EXPECT_EQ(ArchiveFiles(folder_).size(), 2);
+  EXPECT_THAT(ArchiveFiles(*store_).value(), ElementsAre("00000001-0.gz", "00000002-2.gz"));
   const absl::Status status = ReadBack();
   ASSERT_TRUE(status.ok()) << Message(status);
   EXPECT_THAT(offsets_, ElementsAre(0, 1, 2, 3, 4));
@@ -138,7 +140,7 @@ TEST_F(EventArchiveTest, ALogThatBeganAgainIsNotAdded) {
   Add();
   FakeLog again;
   again.Grow(2);
-  EXPECT_THAT(Message(AddToArchive(again, folder_).status()),
+  EXPECT_THAT(Message(AddToArchive(again, *store_).status()),
               HasSubstr("it reaches to offset 5, and the log does not"));
 }
 
@@ -147,14 +149,40 @@ TEST_F(EventArchiveTest, AFileByItselfBeginsInTheMiddle) {
   Add();
   log_.Grow(1);
   Add();
-  const auto last = ReadArchiveHeader(ArchiveFiles(folder_).back());
+  const auto last = ReadArchiveHeader(*store_, "00000002-1.gz");
   ASSERT_TRUE(last.ok()) << Message(last.status());
   EXPECT_FALSE(last->whole);
   EXPECT_EQ(last->from.log, 1);
   EXPECT_EQ(last->to.log, 2);
-  std::filesystem::create_directories(folder_ + "/empty");
-  EXPECT_THAT(Message(EventsOfFile(folder_ + "/empty")->Read(nullptr)),
+  EXPECT_THAT(Message(EventsOfArchive(FolderStore(folder_ + "/empty"))->Read(nullptr)),
               HasSubstr("there is no file of"));
+}
+
+TEST_F(EventArchiveTest, IsReadFromTheFileOnThatHasTheOffset) {
+  for (const int records : {2, 2, 2}) {
+    log_.Grow(records);
+    Add();
+  }
+  ASSERT_TRUE(ReadBack(3).ok());
+  EXPECT_THAT(offsets_, ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(facts_, ElementsAre(3, 4, 5, 6));
+  ASSERT_TRUE(ReadBack(4, /*facts=*/false).ok());
+  EXPECT_THAT(offsets_, ElementsAre(4, 5));
+  EXPECT_THAT(facts_, ElementsAre());
+  ASSERT_TRUE(ReadBack(99).ok());
+  EXPECT_THAT(offsets_, ElementsAre(4, 5));
+}
+
+// What is before a hole is not wanted.
+TEST_F(EventArchiveTest, IsReadFromBehindAHole) {
+  log_.Grow(2);
+  Add();
+  log_.Grow(4);
+  log_.Cut(4);
+  EXPECT_TRUE(Add().hole);
+  const absl::Status status = ReadBack(4);
+  ASSERT_TRUE(status.ok()) << Message(status);
+  EXPECT_THAT(offsets_, ElementsAre(4, 5));
 }
 
 }  // namespace

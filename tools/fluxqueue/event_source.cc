@@ -1,7 +1,6 @@
 #include "tools/fluxqueue/event_source.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,7 +13,6 @@
 #include "libs/model/rules.h"
 #include "libs/postgres/connection.h"
 
-#include "tools/fluxqueue/event_archive.h"
 #include "tools/fluxqueue/gzip_file.h"
 #include "tools/fluxqueue/log_reader.h"
 #include "tools/fluxqueue/snapshot_store.h"
@@ -37,62 +35,6 @@ class FileEvents final : public EventSource {
  private:
   const std::string path_;
   verify::EventFileReader reader_;
-};
-
-// Each begins where the one before it ends.
-class FolderEvents final : public EventSource {
- public:
-  explicit FolderEvents(std::string folder) : folder_(std::move(folder)) {}
-
-  absl::Status Read(const Each& each) override {
-    ASSIGN_OR_RETURN(const std::vector<std::string> files, Files());
-    for (const bool facts : {true, false}) {
-      for (const std::string& file : files) RETURN_IF_ERROR(ReadPart(file, facts, each));
-    }
-    return absl::OkStatus();
-  }
-  const verify::EventFileHeader& header() const override { return header_; }
-
- private:
-  absl::StatusOr<std::vector<std::string>> Files() {
-    std::vector<std::string> files = ArchiveFiles(folder_);
-    if (files.empty()) {
-      return InvalidArgument("{}: there is no file of `fluxqueue events archive`", folder_);
-    }
-    ASSIGN_OR_RETURN(header_, ReadArchiveHeader(files.front()));
-    int64_t end = header_.from.log;
-    for (const std::string& file : files) {
-      ASSIGN_OR_RETURN(const verify::EventFileHeader header, ReadArchiveHeader(file));
-      if (header.from.log != end) {
-        return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                          "{}: it begins at offset {}, and the file before it ends at {}: what was "
-                          "between is lost",
-                          file,
-                          header.from.log,
-                          end);
-      }
-      end = header.to.log;
-    }
-    header_.to.log = end;
-    return files;
-  }
-
-  static absl::Status ReadPart(const std::string& file, bool facts, const Each& each) {
-    verify::EventFileReader reader(file);
-    bool over = false;  // the facts are
-    const absl::Status status = ReadGzipLines(file, [&](std::string_view text) -> absl::Status {
-      ASSIGN_OR_RETURN(const std::optional<verify::EventLine> line, reader.Read(text));
-      if (!line.has_value()) return absl::OkStatus();
-      const bool is_fact = line->message.has_job_fact();
-      over = facts && !is_fact;
-      if (over) return absl::CancelledError();
-      return is_fact == facts ? each(*line) : absl::OkStatus();
-    });
-    return over ? absl::OkStatus() : status;
-  }
-
-  const std::string folder_;
-  verify::EventFileHeader header_;
 };
 
 class PoolEvents final : public EventSource {
@@ -132,10 +74,6 @@ class PoolEvents final : public EventSource {
 }  // namespace
 
 std::unique_ptr<EventSource> EventsOfFile(std::string path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    return std::make_unique<FolderEvents>(std::move(path));
-  }
   return std::make_unique<FileEvents>(std::move(path));
 }
 

@@ -1,6 +1,6 @@
 // A pool's records as its services have taken them: the facts of the jobs topic, then the pool's
-// log, each in its order. From a file of `fluxqueue events dump`, from a folder of `fluxqueue
-// events archive`, or from Kafka.
+// log, each in its order. From a file of `fluxqueue events dump`, from an archive
+// (event_archive.h), or from Kafka.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ class EventSource {
   virtual const verify::EventFileHeader& header() const = 0;
 };
 
-// A file, or a folder with one pool's. What is wrong with it, Read says.
+// What is wrong with it, Read says.
 std::unique_ptr<EventSource> EventsOfFile(std::string path);
 // `pool` empty: the only one that there is. NotFound, or InvalidArgument where there are several,
 // names those that there are.

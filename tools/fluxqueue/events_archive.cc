@@ -8,6 +8,8 @@
 #include "libs/base/status_macros.h"
 #include "libs/postgres/connection.h"
 
+#include "tools/fluxqueue/archive_snapshots.h"
+#include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/event_archive.h"
 #include "tools/fluxqueue/log_reader.h"
 #include "tools/fluxqueue/snapshot_store.h"
@@ -19,21 +21,28 @@ namespace {
 struct Options {
   std::string folder{};
   std::string pool{};
+  std::string library{};
 };
 
 // Whether all that came since the last time was still there.
 absl::StatusOr<bool> ArchivePool(const SystemConfig& config,
                                  const std::string& pool,
-                                 const std::string& folder) {
+                                 const std::shared_ptr<ArchiveStore>& store,
+                                 const std::string& library) {
   ASSIGN_OR_RETURN(const auto source, EventsOfPool(config, pool));
-  ASSIGN_OR_RETURN(const Archived archived,
-                   AddToArchive(*source, fmt::format("{}/{}", folder, pool)));
+  ASSIGN_OR_RETURN(const Archived archived, AddToArchive(*source, *store));
   fmt::print("{} records of pool {}\n", Thousands(archived.records), pool);
   if (archived.hole) {
     fmt::print(
         "pool {}: retention has taken what came next after the last time: it is lost, and a replay "
         "needs a snapshot of behind it\n",
         pool);
+  }
+  if (archived.records == 0) return !archived.hole;
+  ASSIGN_OR_RETURN(const SnapshotsKept kept, KeepSnapshots(store, library));
+  if (kept.added > 0) fmt::print("{} snapshots of pool {}\n", Thousands(kept.added), pool);
+  if (!kept.stopped.ok()) {
+    fmt::print(stderr, "pool {}: no snapshot: {}\n", pool, Message(kept.stopped));
   }
   return !archived.hole;
 }
@@ -51,7 +60,8 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   // One that fails keeps none of the others from being kept.
   absl::Status failed;
   for (const auto& [pool, partition] : pools) {
-    const absl::StatusOr<bool> whole = ArchivePool(config, pool, folder);
+    const absl::StatusOr<bool> whole =
+        ArchivePool(config, pool, FolderStore(fmt::format("{}/{}", folder, pool)), options.library);
     if (!whole.ok()) {
       failed.Update(Annotate(whole.status(), "pool " + pool));
     } else if (!*whole) {
@@ -73,10 +83,12 @@ void AddEventsArchive(CLI::App* events, Context& context) {
                   "With one for each pool; default: archive.folder of the configuration")
       ->type_name("FILE");
   sub->add_option("--pool", options->pool, "Only this pool")->type_name("POOL");
+  AddLibraryOption(sub, &options->library);
   sub->footer(
       "To be run from time to time, more often than retention takes something (30 days): what is "
       "in the archive\n"
-      "can be replayed for as long as it is kept. Exit status 1: something was lost in between.\n\n"
+      "can be replayed for as long as it is kept, from snapshots of each day's end that are kept "
+      "with it. Exit status 1:\nsomething was lost in between.\n\n"
       "Examples:\n"
       "  fluxqueue events archive /srv/fluxqueue/events\n"
       "  fluxqueue replay --file /srv/fluxqueue/events/default");

@@ -77,8 +77,9 @@ absl::Status PoolReplay::Run() {
 }
 
 verify::PoolReplay PoolReplay::Result() {
+  constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
   const bool whole =
-      !options_.from.has_value() && options_.to_ms == std::numeric_limits<int64_t>::max();
+      !options_.from.has_value() && options_.to_ms == kEnd && options_.to_offset == kEnd;
   std::vector<verify::PoolReplay> pools = replayer_->Finish(whole);
   return pools.empty() ? verify::PoolReplay{.pool = pool()} : std::move(pools.front());
 }

@@ -14,11 +14,14 @@
 #include "libs/base/status_macros.h"
 #include "libs/postgres/connection.h"
 
+#include "tools/fluxqueue/archive_snapshots.h"
 #include "tools/fluxqueue/commands.h"
+#include "tools/fluxqueue/event_archive.h"
 #include "tools/fluxqueue/log_reader.h"
 #include "tools/fluxqueue/pool_replay.h"
 #include "tools/fluxqueue/rebuild.h"
 #include "tools/fluxqueue/replay_options.h"
+#include "tools/fluxqueue/snapshot_file.h"
 #include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
 
@@ -46,7 +49,17 @@ class Logs {
 
   // `from`: the log before it is not wanted.
   Logs(const SystemConfig& config, const Options& options, Snapshot from)
-      : config_(config), options_(options), from_(std::move(from)) {}
+      : config_(config),
+        options_(options),
+        archive_(ArchiveAt(options.file)),
+        from_(std::move(from)) {}
+
+  // Of an archive, if no snapshot was named: from its last one that is not behind `offset`.
+  absl::Status BeginBefore(int64_t offset) {
+    if (archive_ == nullptr || !options_.from_snapshot.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(from_, NearestSnapshot(archive_, {.offset = offset}));
+    return absl::OkStatus();
+  }
 
   // The rows behind what was before `offset`.
   absl::StatusOr<std::unique_ptr<PoolReplay>> ReplayTo(int64_t offset) {
@@ -70,7 +83,8 @@ class Logs {
 
  private:
   absl::StatusOr<std::unique_ptr<EventSource>> Open() const {
-    if (!options_.file.empty()) return EventsOfFile(options_.file);
+    const int64_t first = from_.has_value() ? from_->next_offset() : 0;
+    if (archive_ != nullptr) return EventsOfArchive(archive_, first, /*facts=*/false);
     return EventsOfPool(config_, options_.pool);
   }
 
@@ -97,7 +111,8 @@ class Logs {
 
   const SystemConfig& config_;
   const Options& options_;
-  const Snapshot from_;
+  const std::shared_ptr<ArchiveStore> archive_;  // unset: none was named
+  Snapshot from_;
   std::vector<std::unique_ptr<EventSource>> sources_;
 };
 
@@ -116,6 +131,7 @@ absl::Status Rebuild(
     pqxx::transaction_base& tx, Logs& logs, const Options& options, int partition, Report* report) {
   if (options.yes) RETURN_IF_ERROR(CheckStopped(tx, partition));
   ASSIGN_OR_RETURN(const Reached reached, ReadReached(tx, partition, options.yes));
+  RETURN_IF_ERROR(logs.BeginBefore(std::min(reached.queue, reached.matcher)));
   const TableRows tables = ReadTables(tx, options.pool, partition);
   ASSIGN_OR_RETURN(const auto of_queue, logs.ReplayTo(reached.queue));
   ASSIGN_OR_RETURN(const auto of_matcher, logs.ReplayTo(reached.matcher));
@@ -161,7 +177,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   ASSIGN_OR_RETURN(const auto pools, ReadPools(connection, options.pool));
   Logs::Snapshot from;
   if (!options.from_snapshot.empty()) {
-    ASSIGN_OR_RETURN(from, ReadSnapshot(options.from_snapshot));
+    ASSIGN_OR_RETURN(from, ReadSnapshot(options.from_snapshot, options.from_snapshot));
   }
   Logs logs(config, options, std::move(from));
   Report report;
@@ -199,14 +215,14 @@ void RegisterRebuild(CLI::App& app, Context& context) {
   sub->add_flag("--yes", options->yes, "Do it; without this it says what differs");
   sub->footer(
       "To where each service has read its log, which has to be there from the beginning, or from "
-      "a snapshot on. What the\nservices decide by is written; history and accounting stay as they "
-      "are. --yes refuses while a queue or a matcher\nruns; $FLUXQUEUE_POSTGRES_DSN is to be of a "
-      "role that may write their tables. Exit status 1: something differs.\n\n"
+      "a snapshot on; an archive\nhas some. What the services decide by is written; history and "
+      "accounting stay as they are. --yes refuses while a queue\nor a matcher runs; "
+      "$FLUXQUEUE_POSTGRES_DSN is to be of a role that may write their tables. Exit status 1: "
+      "something\ndiffers.\n\n"
       "Examples:\n"
       "  fluxqueue rebuild default\n"
       "  fluxqueue rebuild default --yes\n"
-      "  fluxqueue rebuild default --file /srv/fluxqueue/events/default --from-snapshot "
-      "snapshot.gz");
+      "  fluxqueue rebuild default --file /srv/fluxqueue/events/default");
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(context, *options); };
   });

@@ -77,10 +77,8 @@ void PrintDifference(const verify::Difference& difference) {
 
 absl::StatusOr<std::vector<verify::PoolReplay>> CompareOne(const Context& context,
                                                            const ReplayOptions& options) {
-  ASSIGN_OR_RETURN(PoolReplay::Options bounds, BoundsOf(context, options));
-  bounds.compares_facts = true;
-  ASSIGN_OR_RETURN(const auto source, SourceOf(context, options));
-  PoolReplay replay(*source, std::move(bounds));
+  ASSIGN_OR_RETURN(ReplayInput input, OpenReplay(context, options, {.facts = true}));
+  PoolReplay replay(*input.source, std::move(input.bounds));
   RETURN_IF_ERROR(replay.Run());
   return std::vector<verify::PoolReplay>{replay.Result()};
 }
@@ -138,13 +136,23 @@ void AddInput(CLI::App* sub, ReplayOptions* options) {
                           ->type_name("FILE")
                           ->check(CLI::ExistingPath)
                           ->excludes(pool);
-  sub->add_option("--from-snapshot",
-                  options->from_snapshot,
-                  "With --file: go on from what --save has written")
-      ->type_name("FILE")
-      ->check(CLI::ExistingFile)
-      ->needs(file);
-  sub->add_option("--to", options->to, fmt::format("Of one pool: until then; {}", kMoments))
+  CLI::Option* snapshot = sub->add_option("--from-snapshot",
+                                          options->from_snapshot,
+                                          "With --file: go on from what --save has written")
+                              ->type_name("FILE")
+                              ->check(CLI::ExistingFile)
+                              ->needs(file);
+  sub->add_option(
+         "--from",
+         options->from,
+         fmt::format("Of an archive: from its last snapshot before then; an offset, {}", kMoments))
+      ->type_name("TIME")
+      ->needs(file)
+      ->excludes(snapshot);
+  sub->add_option(
+         "--to",
+         options->to,
+         fmt::format("Of one pool: until then; the offset that it ends before, {}", kMoments))
       ->type_name("TIME");
   AddLibraryOption(sub, &options->library);
 }
@@ -189,6 +197,7 @@ void AddModes(CLI::App* sub, ReplayOptions* options) {
           ->excludes(save)
           ->excludes(job)
           ->excludes(step)
+          ->excludes(sub->get_option("--from"))
           ->excludes(sub->get_option("--from-snapshot"));
   sub->add_option("--plot",
                   options->plot,
@@ -219,6 +228,7 @@ void RegisterReplay(CLI::App& app, Context& context) {
       "  fluxqueue replay --file log.gz --step\n"
       "  fluxqueue replay --file log.gz --to 2026-11-02 --save snapshot.gz\n"
       "  fluxqueue replay --file log.gz --from-snapshot snapshot.gz\n"
+      "  fluxqueue replay --file /srv/fluxqueue/events/gpu --from 2026-11-02 --step\n"
       "  fluxqueue replay --file log.gz --what-if strategy=easy,nodes=+10 --plot easy.svg");
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(context, *options); };

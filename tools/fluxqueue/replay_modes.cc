@@ -4,16 +4,17 @@
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
-#include "libs/verify/snapshot_file.h"
 
-#include "tools/fluxqueue/gzip_file.h"
 #include "tools/fluxqueue/job_story.h"
 #include "tools/fluxqueue/pool_view.h"
 #include "tools/fluxqueue/replay_step.h"
+#include "tools/fluxqueue/snapshot_file.h"
 #include "tools/fluxqueue/table.h"
 
 namespace fluxqueue::cli {
 namespace {
+
+using Begin = Reading::Begin;
 
 // What was shown is what the cores decide now.
 int ExitCode(PoolReplay& replay) {
@@ -41,9 +42,8 @@ std::string NodesOf(const PoolReplay& replay, const std::string& id, uint32_t at
 }  // namespace
 
 absl::StatusOr<int> InspectPool(const Context& context, const ReplayOptions& options) {
-  ASSIGN_OR_RETURN(PoolReplay::Options bounds, BoundsOf(context, options));
-  ASSIGN_OR_RETURN(const auto source, SourceOf(context, options));
-  PoolReplay replay(*source, std::move(bounds));
+  ASSIGN_OR_RETURN(ReplayInput input, OpenReplay(context, options, {.begin = Begin::kPool}));
+  PoolReplay replay(*input.source, std::move(input.bounds));
   RETURN_IF_ERROR(replay.Run());
   RETURN_IF_ERROR(CheckAny(replay));
   const verify::Replayer& cores = replay.replayer();
@@ -56,16 +56,14 @@ absl::StatusOr<int> InspectPool(const Context& context, const ReplayOptions& opt
 }
 
 absl::StatusOr<int> SaveSnapshot(const Context& context, const ReplayOptions& options) {
-  ASSIGN_OR_RETURN(PoolReplay::Options bounds, BoundsOf(context, options));
-  bounds.keeps_rows = true;
-  ASSIGN_OR_RETURN(const auto source, SourceOf(context, options, options.save));
-  PoolReplay replay(*source, std::move(bounds));
+  ASSIGN_OR_RETURN(ReplayInput input,
+                   OpenReplay(context, options, {.begin = Begin::kPool, .written = options.save}));
+  input.bounds.keeps_rows = true;
+  PoolReplay replay(*input.source, std::move(input.bounds));
   RETURN_IF_ERROR(replay.Run());
   RETURN_IF_ERROR(CheckAny(replay));
   const replay::v1::Snapshot snapshot = replay.replayer().Save(replay.pool());
-  ASSIGN_OR_RETURN(GzipWriter file, GzipWriter::Open(options.save));
-  file.Write(verify::FormatSnapshot(snapshot, FLUXQUEUE_VERSION));
-  RETURN_IF_ERROR(file.Close());
+  RETURN_IF_ERROR(WriteSnapshot(snapshot, options.save));
   fmt::print(stderr,
              "pool {} as it was before offset {}, at {}\n",
              snapshot.pool(),
@@ -75,14 +73,13 @@ absl::StatusOr<int> SaveSnapshot(const Context& context, const ReplayOptions& op
 }
 
 absl::StatusOr<int> TellStory(const Context& context, const ReplayOptions& options) {
-  ASSIGN_OR_RETURN(PoolReplay::Options bounds, BoundsOf(context, options));
-  ASSIGN_OR_RETURN(const auto source, SourceOf(context, options));
+  ASSIGN_OR_RETURN(ReplayInput input, OpenReplay(context, options, {.begin = Begin::kJob}));
   const PoolReplay* running = nullptr;
   JobStory story(options.job, [&running](const std::string& id, uint32_t attempt) {
     return NodesOf(*running, id, attempt);
   });
-  PoolReplay replay(*source,
-                    std::move(bounds),
+  PoolReplay replay(*input.source,
+                    std::move(input.bounds),
                     {.before = [&story](const verify::EventLine& line) { story.Read(line); },
                      .decided = [&story](const events::v1::JobFact& fact,
                                          Millis now) { story.Decide(fact, now); }});
@@ -101,14 +98,18 @@ absl::StatusOr<int> TellStory(const Context& context, const ReplayOptions& optio
 }
 
 absl::StatusOr<int> StepThrough(const Context& context, const ReplayOptions& options) {
-  ASSIGN_OR_RETURN(PoolReplay::Options bounds, BoundsOf(context, options));
-  ASSIGN_OR_RETURN(const auto source, SourceOf(context, options));
+  ASSIGN_OR_RETURN(ReplayInput input, OpenReplay(context, options, {}));
   const PoolReplay* running = nullptr;
   EventStep step;
+  bool shows = false;
   StepPrompt prompt(context);
-  PoolReplay replay(*source,
-                    std::move(bounds),
-                    {.before = [&step](const verify::EventLine& line) { step.Begin(line); },
+  PoolReplay replay(*input.source,
+                    std::move(input.bounds),
+                    {.before =
+                         [&](const verify::EventLine& line) {
+                           shows = input.Shows(line);
+                           step.Begin(line);
+                         },
                      .decided =
                          [&](const events::v1::JobFact& fact, Millis now) {
                            step.Decide(fact,
@@ -118,7 +119,7 @@ absl::StatusOr<int> StepThrough(const Context& context, const ReplayOptions& opt
                                            : "");
                          },
                      .said = [&step](const events::v1::Envelope& message) { step.Say(message); },
-                     .after = [&] { return prompt.Show(step); }});
+                     .after = [&] { return shows ? prompt.Show(step) : absl::OkStatus(); }});
   running = &replay;
   RETURN_IF_ERROR(replay.Run());
   return ExitCode(replay);

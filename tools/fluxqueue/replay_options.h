@@ -1,4 +1,4 @@
-// What `fluxqueue replay` was asked, and where it then reads.
+// What `fluxqueue replay` was asked, and what it then reads.
 #pragma once
 
 #include <memory>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tools/fluxqueue/archive_store.h"
 #include "tools/fluxqueue/context.h"
 #include "tools/fluxqueue/event_source.h"
 #include "tools/fluxqueue/pool_replay.h"
@@ -17,6 +18,7 @@ struct ReplayOptions {
   std::string library{};
   std::string file{};
   std::string from_snapshot{};
+  std::string from{};
   std::string to{};
   bool verbose = false;
   // At most one of these; none: each decision is compared.
@@ -28,13 +30,37 @@ struct ReplayOptions {
   std::string plot{};  // of a what-if
 };
 
-// The file's, or the system's. `written`: a file that the command writes, if any.
-absl::StatusOr<std::unique_ptr<EventSource>> SourceOf(const Context& context,
-                                                      const ReplayOptions& options,
-                                                      const std::string& written = "");
-// Of `replay --save`.
-absl::StatusOr<replay::v1::Snapshot> ReadSnapshot(const std::string& file);
-// From which snapshot, and until when.
-absl::StatusOr<PoolReplay::Options> BoundsOf(const Context& context, const ReplayOptions& options);
+// How a mode reads a log.
+struct Reading {
+  // Where it begins in an archive, if neither --from nor --from-snapshot says so.
+  enum class Begin {
+    kLog,   // at its beginning
+    kJob,   // at the snapshot before the job was submitted
+    kPool,  // at the last snapshot: only what becomes of the pool is wanted
+  };
+  Begin begin = Begin::kLog;
+  bool facts = false;
+  std::string written{};  // a file that the command writes, if any
+};
+
+struct ReplayInput {
+  std::unique_ptr<EventSource> source;
+  PoolReplay::Options bounds;
+  // --from, as the snapshot may be of before.
+  int64_t first_offset = 0;
+  int64_t first_ms = 0;
+
+  bool Shows(const verify::EventLine& line) const {
+    return line.offset >= first_offset && line.time.count() >= first_ms;
+  }
+};
+
+// Of the file, of the archive or of the system.
+absl::StatusOr<ReplayInput> OpenReplay(const Context& context,
+                                       const ReplayOptions& options,
+                                       const Reading& reading);
+
+// Unset: `path` is a file.
+std::shared_ptr<ArchiveStore> ArchiveAt(const std::string& path);
 
 }  // namespace fluxqueue::cli

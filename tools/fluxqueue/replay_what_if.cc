@@ -39,10 +39,11 @@ absl::StatusOr<uint32_t> ParseNodes(const std::string& value) {
   return InvalidArgument("--what-if nodes={}: allowed: +1 to +{}", value, kMostNodes);
 }
 
-absl::StatusOr<History> ReadSource(EventSource& source, int64_t to_ms) {
+absl::StatusOr<History> ReadSource(EventSource& source, const PoolReplay::Options& bounds) {
   std::vector<verify::EventLine> lines;
   RETURN_IF_ERROR(source.Read([&](const verify::EventLine& line) {
-    if (line.time.count() <= to_ms) lines.push_back(line);
+    const bool is_before = line.message.has_job_fact() || line.offset < bounds.to_offset;
+    if (is_before && line.time.count() <= bounds.to_ms) lines.push_back(line);
     return absl::OkStatus();
   }));
   const std::string name = "the log of pool " + source.header().pool;
@@ -173,9 +174,9 @@ absl::StatusOr<simulation::Override> ParseWhatIf(const std::vector<std::string>&
 
 absl::StatusOr<int> PlayWhatIf(const Context& context, const ReplayOptions& options) {
   ASSIGN_OR_RETURN(const simulation::Override change, ParseWhatIf(options.what_if));
-  ASSIGN_OR_RETURN(const PoolReplay::Options bounds, BoundsOf(context, options));
-  ASSIGN_OR_RETURN(const auto source, SourceOf(context, options, options.plot));
-  ASSIGN_OR_RETURN(const History history, ReadSource(*source, bounds.to_ms));
+  ASSIGN_OR_RETURN(const ReplayInput input,
+                   OpenReplay(context, options, {.facts = true, .written = options.plot}));
+  ASSIGN_OR_RETURN(const History history, ReadSource(*input.source, input.bounds));
   ASSIGN_OR_RETURN(simulation::Recorded recorded, simulation::ReplayHistory(history));
   ASSIGN_OR_RETURN(Result would_be, simulation::WhatIf(history, change, nullptr));
   const std::vector<Row> rows = Rows(history, recorded.result, would_be);
