@@ -208,6 +208,10 @@ void Users::DeletePod(const std::string& id) {
                                     : "waiting pods of gangs deleted by users"];
 }
 
+void Users::GiveUp(const std::string& gang) {
+  gangs_.at(gang).unwanted = true;
+}
+
 void Users::Forget() {
   patient_ = false;
   for (auto& [id, gang] : gangs_) gang.mends = kMostMends;

@@ -52,6 +52,8 @@ class Users {
   // If it is there; and one of its pods.
   void Delete(const std::string& id);
   void DeletePod(const std::string& id);
+  // The gang's job has failed: what waits of it still is never started.
+  void GiveUp(const std::string& gang);
   // The cluster's store has gone back: gangs that had ended may wait, and are not run again. So
   // users are not as patient with those that wait.
   void Forget();
@@ -65,7 +67,7 @@ class Users {
   using Pods = std::vector<SimCluster::Stored>;
   struct Gang {
     bool made = false;      // all its pods
-    bool unwanted = false;  // its user has deleted it
+    bool unwanted = false;  // its user deletes what there is of it
     int mends = 0;
   };
 

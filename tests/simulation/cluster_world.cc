@@ -211,8 +211,9 @@ void ClusterWorld::Changed(const std::string& id, model::JobState state) {
   if (state == model::JobState::kAllocated) {
     allocated_[{id, database().Of<QueueTables>().jobs.Find(id)->job.attempt}] = Now();
   }
-  if (went_back_) return;
   const JobTraits& traits = traits_.at(NameOf(id));
+  if (traits.gang && state == model::JobState::kFailed) users_.GiveUp(NameOf(id));
+  if (went_back_) return;
   if (state == model::JobState::kCancelled && (traits.gang ? IsGangThere(id) : IsThere(id))) {
     Fail(fmt::format("{} is cancelled, and it is there", id));
   }
