@@ -71,8 +71,7 @@ void ClusterWorld::CheckGang(const Object& pod, const Live& started) {
   const auto& pods = fact->workload().pods();
   const BinderTables& tables = database().Of<BinderTables>();
   for (int slot = 0; slot < pods.size(); ++slot) {
-    const binder::SlotRow* const row =
-        tables.slots.Find({started.id, started.slot.attempt, slot});
+    const binder::SlotRow* const row = tables.slots.Find({started.id, started.slot.attempt, slot});
     if (row != nullptr && row->value.pod_uid == pods.at(slot)) continue;
     Fail(fmt::format("{} starts, and {} of its gang has no slot", pod.uid, pods.at(slot)));
   }

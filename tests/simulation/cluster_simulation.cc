@@ -83,7 +83,6 @@ Subject ClusterSubject() {
                              "gangs whose last pod comes late",
                              "Indexed Jobs of several pods made",
                              "Jobs of several pods made",
-                             "pods of gangs that start alone",
                              "pods bound",
                              "pods bound by kube-scheduler",
                              "Jobs deleted by users",

@@ -109,7 +109,8 @@ bool Standins::Works(const std::string& node) const {
 void Standins::Forget() {
   std::erase_if(ended_, [this](const auto& job) {
     const SimCluster::Stored known = cluster_.Find(kJobs, kSpace, job.first);
-    return known == nullptr || known->body["status"]["done"].size() < workloads_.at(job.first).slots;
+    return known == nullptr ||
+           known->body["status"]["done"].size() < workloads_.at(job.first).slots;
   });
   std::set<std::string> bound;
   for (const SimCluster::Stored& pod : cluster_.All(kPods)) {
@@ -239,7 +240,8 @@ void Standins::StartPod(const Object& pod) {
     ++counts_["pods turned away by their node"];
     return SetPhase(pod, "Failed", "OutOfcpu");
   }
-  running_[pod.uid] = {pod.node, cpu, cluster_.scheduler().now() + workloads_.at(WorkloadOf(pod)).run};
+  running_[pod.uid] = {
+      pod.node, cpu, cluster_.scheduler().now() + workloads_.at(WorkloadOf(pod)).run};
   SetPhase(pod, "Running");
 }
 

@@ -30,8 +30,8 @@ json PodSpec(const JobTraits& traits) {
                {"restartPolicy", "Never"},
                {"containers", OneContainer(traits.cpu)}};
   if (traits.pinned) {
-    spec["volumes"] = json::array(
-        {{{"name", "data"}, {"persistentVolumeClaim", {{"claimName", "data"}}}}});
+    spec["volumes"] =
+        json::array({{{"name", "data"}, {"persistentVolumeClaim", {{"claimName", "data"}}}}});
   }
   return spec;
 }
@@ -212,11 +212,6 @@ void Users::GiveUp(const std::string& gang) {
   gangs_.at(gang).unwanted = true;
 }
 
-void Users::Forget() {
-  patient_ = false;
-  for (auto& [id, gang] : gangs_) gang.mends = kMostMends;
-}
-
 bool Users::IsOver(const std::string& gang) const {
   const auto known = gangs_.find(gang);
   return known != gangs_.end() && known->second.made && PodsOf(gang).empty();
@@ -229,9 +224,8 @@ bool Users::HasMended(const std::string& gang) const {
 // A gang of which a pod has gone before all have started waits for another one. Where none has gone
 // all start, and it is not for the user to see to it.
 void Users::LookAfter(const std::string& id) {
-  Chance& chance = cluster_.scheduler().chance();
   cluster_.scheduler().After(kLook, [this, id] { LookAfter(id); });
-  if (!chance.OneIn(3)) return;
+  if (!cluster_.scheduler().chance().OneIn(3)) return;
   Gang& gang = gangs_.at(id);
   const Pods pods = PodsOf(id);
   if (pods.empty() || std::ranges::any_of(pods, IsBound)) return;
@@ -242,7 +236,7 @@ void Users::LookAfter(const std::string& id) {
   }
   const bool broken = !whole && (there < workloads_.at(id).slots || gang.mends > 0);
   const bool gives_up = broken && gang.mends == kMostMends;
-  if (gang.unwanted || gives_up || (whole && !patient_ && chance.OneIn(4))) {
+  if (gang.unwanted || gives_up) {
     ++counts_["gangs given up by users"];
     DeleteAll(pods);
   } else if (broken) {

@@ -54,9 +54,6 @@ class Users {
   void DeletePod(const std::string& id);
   // The gang's job has failed: what waits of it still is never started.
   void GiveUp(const std::string& gang);
-  // The cluster's store has gone back: gangs that had ended may wait, and are not run again. So
-  // users are not as patient with those that wait.
-  void Forget();
 
   // No pod of the gang is to come, and those that came have ended or are gone.
   bool IsOver(const std::string& gang) const;
@@ -90,7 +87,6 @@ class Users {
   const Workloads& workloads_;
   admission::ClusterFacts facts_;
   std::map<std::string, Gang> gangs_;
-  bool patient_ = true;
 };
 
 }  // namespace fluxqueue::simulation

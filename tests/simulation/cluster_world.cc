@@ -37,6 +37,8 @@ ClusterWorld::ClusterWorld(const Trial& trial, std::map<std::string, Job> jobs)
       users_(cluster_, counts(), traits_),
       standins_(cluster_, counts(), kCpu, traits_) {
   Chance chance(trial.seed ^ kTraitsSalt);
+  const bool goes_back = std::ranges::any_of(
+      trial.faults, [](const Fault& fault) { return fault.kind == Fault::Kind::kClusterBack; });
   for (const auto& [id, job] : this->jobs()) {
     JobTraits& traits = traits_[id];
     traits = {.slots = job.slots, .cpu = job.cpu, .run = job.run};
@@ -48,7 +50,7 @@ ClusterWorld::ClusterWorld(const Trial& trial, std::map<std::string, Job> jobs)
     traits.pinned = chance.OneIn(6);
     if (chance.OneIn(8)) traits.delete_after = Millis(chance.Between(1, 30'000));
     if (chance.OneIn(4)) traits.delete_pod_after = Millis(chance.Between(1, 20'000));
-    traits.gang = job.slots > 1 && chance.OneIn(4);
+    traits.gang = job.slots > 1 && chance.OneIn(4) && !goes_back;
     if (traits.gang && chance.OneIn(3)) traits.late = Millis(chance.Between(1, 30'000));
   }
   cluster_.faults().no_versions = lacks(Without::kVersion);
@@ -110,7 +112,6 @@ void ClusterWorld::GoBack(size_t changes) {
   went_back_ = true;
   cluster_.GoBack(std::min(changes, cluster_.changes().size() - first_changes_));
   standins_.Forget();
-  users_.Forget();
   for (const SimCluster::Stored& pod : cluster_.All(kPods)) lost_.insert(pod->uid);
   live_.clear();
   for (int node = 0; node < kNodes; ++node) {
@@ -118,7 +119,7 @@ void ClusterWorld::GoBack(size_t changes) {
     if (!known && !this->node(node).away) standins_.AddNode(NodeName(node));
   }
   for (const auto& [id, job] : jobs()) {
-    if (!job.submitted || traits_.at(id).gang) continue;
+    if (!job.submitted) continue;
     if (!IsThere(id)) {
       JobOf(id).ended = true;
       forgotten_.insert(id);
