@@ -112,7 +112,12 @@ void ClusterWorld::GoBack(size_t changes) {
   went_back_ = true;
   cluster_.GoBack(std::min(changes, cluster_.changes().size() - first_changes_));
   standins_.Forget();
-  for (const SimCluster::Stored& pod : cluster_.All(kPods)) lost_.insert(pod->uid);
+  for (const SimCluster::Stored& pod : cluster_.All(kPods)) {
+    lost_.insert(pod->uid);
+    const auto traits = traits_.find(WorkloadOf(*pod));
+    const bool pinned = traits != traits_.end() && traits->second.pinned;
+    if (pinned && !IsGated(*pod)) released_.insert(pod->uid);
+  }
   live_.clear();
   for (int node = 0; node < kNodes; ++node) {
     const bool known = cluster_.Find(kubernetes::kNodes, "", NodeName(node)) != nullptr;
@@ -205,7 +210,7 @@ void ClusterWorld::Written(const Object* before, const Object* after) {
   if (!standins_.Works(after->node) || undone_.contains(bound.name)) lost_.insert(uid);
   if (!lost_.contains(uid)) live_[uid] = bound;
   const bool was_bound = before != nullptr && !before->node.empty();
-  if (!was_bound && !bound.name.empty()) PodBound(*after);
+  if (!was_bound && !bound.name.empty() && !released_.contains(uid)) PodBound(*after);
 }
 
 void ClusterWorld::Changed(const std::string& id, model::JobState state) {
