@@ -72,7 +72,17 @@ Subject ClusterSubject() {
   subject.cluster_may_go_back = true;
   subject.plan = Plan;
   subject.run = Run;
-  for (const char* change : {"dead letters",
+  for (const char* change : {"bound pods of gangs deleted by users",
+                             "dead letters",
+                             "gangs made whole again by users",
+                             "gangs that run deleted by users",
+                             "gangs that start",
+                             "gangs that start from their gates",
+                             "gangs that start once made whole again",
+                             "gangs that wait deleted by users",
+                             "gangs whose last pod comes late",
+                             "Indexed Jobs of several pods made",
+                             "Jobs of several pods made",
                              "pods bound",
                              "pods bound by kube-scheduler",
                              "Jobs deleted by users",
@@ -81,7 +91,8 @@ Subject ClusterSubject() {
                              "Running to Succeeded",
                              "Running to Stopping",
                              "Stopping to Pending",
-                             "Stopping to Failed"}) {
+                             "Stopping to Failed",
+                             "waiting pods of gangs deleted by users"}) {
     subject.reached.emplace_back(change);
   }
   return subject;

@@ -20,48 +20,20 @@ std::string Now(SimCluster& cluster) {
   return FormatSeconds(WallTime(cluster.scheduler()));
 }
 
-json HeldLabels(const JobTraits& traits) {
-  return {
-      {kubernetes::kHeldLabel, traits.pinned ? kubernetes::kHeldPinned : kubernetes::kHeldDirect}};
-}
-
-json Held(const std::string& name, const JobTraits& traits) {
-  return {{"name", name}, {"namespace", kSpace}, {"labels", HeldLabels(traits)}};
-}
-
-json OneContainer(int64_t cpu) {
-  const json requests = {{"cpu", fmt::format("{}m", cpu)}};
-  return json::array({{{"name", "main"}, {"resources", {{"requests", requests}}}}});
-}
-
-json PodSpec(const JobTraits& traits) {
-  json spec = {{"schedulerName", kubernetes::kSchedulerName},
-               {"restartPolicy", "Never"},
-               {"containers", OneContainer(traits.cpu)}};
-  if (traits.pinned) {
-    spec["schedulerName"] = kubernetes::kDefaultScheduler;
-    spec["schedulingGates"] = json::array({{{"name", kubernetes::kGate}}});
-  }
-  return spec;
-}
-
-json OwnedBy(const char* api_version, const char* kind, const std::string& uid) {
-  return json::array({{{"apiVersion", api_version},
-                       {"kind", kind},
-                       {"name", uid},
-                       {"uid", uid},
-                       {"controller", true}}});
-}
-
-json PodOf(const std::string& id, const JobTraits& traits, uint32_t index) {
-  json pod;
-  pod["metadata"] = Held(fmt::format("{}-{}", id, index), traits);
-  pod["metadata"]["ownerReferences"] = OwnedBy("batch/v1", "Job", id);
-  if (traits.indexed) {
+json PodOf(const SimCluster::Object& job, bool indexed, uint32_t index) {
+  const json& of = job.body["spec"]["template"];
+  json pod = {{"metadata", of["metadata"]}, {"spec", of["spec"]}};
+  pod["metadata"]["name"] = fmt::format("{}-{}", job.name, index);
+  pod["metadata"]["namespace"] = kSpace;
+  pod["metadata"]["ownerReferences"] = json::array({{{"apiVersion", "batch/v1"},
+                                                     {"kind", "Job"},
+                                                     {"name", job.name},
+                                                     {"uid", job.uid},
+                                                     {"controller", true}}});
+  if (indexed) {
     pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] =
         std::to_string(index);
   }
-  pod["spec"] = PodSpec(traits);
   pod["status"]["phase"] = "Pending";
   return pod;
 }
@@ -80,86 +52,21 @@ int64_t CpuOf(const SimCluster::Object& pod) {
   return std::stoll(TextAt(pod.body, "/spec/containers/0/resources/requests/cpu"));
 }
 
-Standins::Standins(SimCluster& cluster, Counts& counts, int64_t node_cpu)
-    : cluster_(cluster), counts_(counts), node_cpu_(node_cpu) {
-  json space;
-  space["metadata"] = {{"name", kSpace}, {"labels", {{kubernetes::kManagedLabel, "true"}}}};
-  cluster_.Put(kubernetes::kNamespaces, std::move(space));
-  json queue;
-  queue["metadata"]["name"] = kubernetes::kDefaultQueue;
-  queue["spec"]["pool"] = "main";
-  cluster_.Put(kubernetes::kFluxQueues, std::move(queue));
+Standins::Standins(SimCluster& cluster,
+                   Counts& counts,
+                   int64_t node_cpu,
+                   const Workloads& workloads)
+    : cluster_(cluster), counts_(counts), node_cpu_(node_cpu), workloads_(workloads) {
   cluster_.scheduler().After(kTick, [this] { Tick(); });
-}
-
-void Standins::Add(const std::string& id, const JobTraits& traits) {
-  jobs_[id] = traits;
-  if (traits.bare) return AddBarePod(id, traits);
-  AddJob(id, traits);
-}
-
-std::string Standins::IdOf(const Object& pod) const {
-  if (!pod.owner.empty()) return pod.owner;
-  return jobs_.contains(pod.uid) ? pod.uid : "";
-}
-
-void Standins::AddBarePod(const std::string& id, const JobTraits& traits) {
-  json pod;
-  pod["metadata"] = OfUser(id);
-  pod["spec"] = PodSpec(traits);
-  pod["status"]["phase"] = "Pending";
-  cluster_.Put(kPods, std::move(pod));
-}
-
-void Standins::AddJob(const std::string& id, const JobTraits& traits) {
-  json job;
-  job["metadata"] = OfUser(id);
-  job["metadata"]["generation"] = 1;
-  if (traits.suspended) {
-    job["metadata"]["annotations"][std::string(kubernetes::kSuspendedByAnnotation)] =
-        kubernetes::kSuspendedByUs;
-  }
-  if (traits.controlled) {
-    job["metadata"]["ownerReferences"] = OwnedBy("jobset.x-k8s.io/v1alpha2", "JobSet", "set-" + id);
-  }
-  job["spec"] = {{"parallelism", traits.slots},
-                 {"completions", traits.slots},
-                 {"suspend", traits.suspended},
-                 {"completionMode", traits.indexed ? "Indexed" : "NonIndexed"}};
-  job["spec"]["template"] = {{"metadata", {{"labels", HeldLabels(traits)}}},
-                             {"spec", PodSpec(traits)}};
-  job["status"]["done"] = json::array();
-  cluster_.Put(kJobs, std::move(job));
-}
-
-json Standins::OfUser(const std::string& id) const {
-  json metadata = Held(id, jobs_.at(id));
-  metadata["uid"] = id;
-  metadata["creationTimestamp"] = Now(cluster_);
-  metadata["annotations"][std::string(kubernetes::kUserAnnotation)] = "ann";
-  return metadata;
-}
-
-void Standins::Delete(const std::string& id) {
-  const kubernetes::Resource& resource = jobs_.at(id).bare ? kPods : kJobs;
-  if (!cluster_.Delete(resource, kSpace, id, {}).ok()) return;
-  ++counts_[fmt::format("{} deleted by users", jobs_.at(id).bare ? "bare pods" : "Jobs")];
-}
-
-void Standins::DeletePod(const std::string& id) {
-  for (const SimCluster::Stored& pod : cluster_.All(kPods)) {
-    if (pod->owner != id || pod->going || pod->Finished()) continue;
-    ++counts_["pods of Jobs deleted by users"];
-    cluster_.Delete(kPods, kSpace, pod->name, {}).IgnoreError();
-    return;
-  }
 }
 
 void Standins::AddPoison(const std::string& node, int64_t cpu) {
   json pod;
   pod["metadata"] = {{"name", kPoison}, {"namespace", "others"}};
   pod["metadata"]["annotations"][std::string(kubernetes::kJobIdAnnotation)] = kPoison;
-  pod["spec"] = {{"nodeName", node}, {"containers", OneContainer(cpu)}};
+  const json requests = {{"cpu", fmt::format("{}m", cpu)}};
+  const json container = {{"name", "main"}, {"resources", {{"requests", requests}}}};
+  pod["spec"] = {{"nodeName", node}, {"containers", json::array({container})}};
   pod["status"]["phase"] = "Running";
   cluster_.Put(kPods, std::move(pod));
 }
@@ -202,7 +109,8 @@ bool Standins::Works(const std::string& node) const {
 void Standins::Forget() {
   std::erase_if(ended_, [this](const auto& job) {
     const SimCluster::Stored known = cluster_.Find(kJobs, kSpace, job.first);
-    return known == nullptr || known->body["status"]["done"].size() < jobs_.at(job.first).slots;
+    return known == nullptr ||
+           known->body["status"]["done"].size() < workloads_.at(job.first).slots;
   });
   std::set<std::string> bound;
   for (const SimCluster::Stored& pod : cluster_.All(kPods)) {
@@ -224,12 +132,12 @@ void Standins::Tick() {
 
 void Standins::SyncJob(const Object& job) {
   if (ended_.contains(job.name)) return EndJob(job.name);
-  if (Count(job) >= jobs_.at(job.name).slots) {
+  if (Count(job) >= workloads_.at(job.name).slots) {
     ended_[job.name] = cluster_.scheduler().now();
   } else if (job.body["spec"]["suspend"].get<bool>()) {
     StopPods(job.name);
   } else {
-    MakePods(job.name);
+    MakePods(job);
   }
 }
 
@@ -244,22 +152,22 @@ size_t Standins::Count(const Object& job) {
   json after = job.body;
   after["status"]["done"] = done;
   after["status"]["succeeded"] = done.size();
-  if (done.size() >= jobs_.at(job.name).slots) {
+  if (done.size() >= workloads_.at(job.name).slots) {
     after["status"]["conditions"] = json::array({Condition("Complete", "True", Now(cluster_))});
   }
   cluster_.Put(kJobs, std::move(after));
   return done.size();
 }
 
-void Standins::MakePods(const std::string& id) {
-  const JobTraits& traits = jobs_.at(id);
-  const std::set<uint32_t> done = cluster_.Find(kJobs, kSpace, id)->body["status"]["done"];
+void Standins::MakePods(const Object& job) {
+  const JobTraits& traits = workloads_.at(job.name);
+  const std::set<uint32_t> done = cluster_.Find(kJobs, kSpace, job.name)->body["status"]["done"];
   for (uint32_t index = 0; index < traits.slots; ++index) {
     if (done.contains(index)) continue;
-    const std::string name = fmt::format("{}-{}", id, index);
+    const std::string name = fmt::format("{}-{}", job.name, index);
     const SimCluster::Stored pod = cluster_.Find(kPods, kSpace, name);
     if (pod == nullptr) {
-      cluster_.Put(kPods, PodOf(id, traits, index));
+      cluster_.Put(kPods, PodOf(job, traits.indexed, index));
     } else if (pod->phase == "Failed") {
       cluster_.Remove(kPods, kSpace, name);
     }
@@ -274,7 +182,7 @@ void Standins::StopPods(const std::string& id) {
 }
 
 void Standins::EndJob(const std::string& id) {
-  const Millis keep = jobs_.at(id).keep;
+  const Millis keep = workloads_.at(id).keep;
   if (keep == Millis(0) || cluster_.scheduler().now() < ended_.at(id) + keep) return;
   cluster_.Remove(kJobs, kSpace, id);
 }
@@ -332,7 +240,8 @@ void Standins::StartPod(const Object& pod) {
     ++counts_["pods turned away by their node"];
     return SetPhase(pod, "Failed", "OutOfcpu");
   }
-  running_[pod.uid] = {pod.node, cpu, cluster_.scheduler().now() + jobs_.at(IdOf(pod)).run};
+  running_[pod.uid] = {
+      pod.node, cpu, cluster_.scheduler().now() + workloads_.at(WorkloadOf(pod)).run};
   SetPhase(pod, "Running");
 }
 

@@ -14,42 +14,20 @@
 #include <string>
 #include <vector>
 
+#include "tests/simulation/cluster_users.h"
 #include "tests/simulation/sim_cluster.h"
 #include "tests/simulation/trial.h"
 
 namespace fluxqueue::simulation {
 
-inline constexpr const char* kSpace = "lab";
 // A job that no statement can look up: Postgres takes its name for no text.
 inline constexpr const char* kPoison = "poison";
 
-struct JobTraits {
-  uint32_t slots = 1;
-  int64_t cpu = 0;  // of a pod, in thousandths
-  Millis run{0};    // of a pod
-  bool suspended = false;
-  bool controlled = false;  // another controller has made it: it is not stopped by a suspend
-  bool indexed = false;
-  bool bare = false;    // a pod without a controller that would make it again
-  bool pinned = false;  // kube-scheduler binds its pods
-  Millis keep{0};       // after its end; 0: for ever
-  // So long after it came its user deletes it, or one of its pods; 0: never.
-  Millis delete_after{0};
-  Millis delete_pod_after{0};
-};
-
 class Standins {
  public:
-  // They begin at once.
-  Standins(SimCluster& cluster, Counts& counts, int64_t node_cpu);
+  // They begin at once. `workloads` must outlive them.
+  Standins(SimCluster& cluster, Counts& counts, int64_t node_cpu, const Workloads& workloads);
 
-  // A Job or a bare pod. `id`: name and uid.
-  void Add(const std::string& id, const JobTraits& traits);
-  // As users do, if it is there; and one of its pods.
-  void Delete(const std::string& id);
-  void DeletePod(const std::string& id);
-  // Of its job. Empty: somebody else's.
-  std::string IdOf(const SimCluster::Object& pod) const;
   // A pod of somebody else, on that node, which says that it is of the job kPoison.
   void AddPoison(const std::string& node, int64_t cpu);
   void AddNode(const std::string& name);
@@ -69,14 +47,11 @@ class Standins {
     TimePoint end{};
   };
 
-  json OfUser(const std::string& id) const;
-  void AddJob(const std::string& id, const JobTraits& traits);
-  void AddBarePod(const std::string& id, const JobTraits& traits);
   void Tick();
   void SyncJob(const Object& job);
   // Returns how many of its pods have succeeded.
   size_t Count(const Object& job);
-  void MakePods(const std::string& id);
+  void MakePods(const Object& job);
   void StopPods(const std::string& id);
   void EndJob(const std::string& id);
   void SyncPod(const Object& pod);
@@ -88,7 +63,7 @@ class Standins {
   SimCluster& cluster_;
   Counts& counts_;
   const int64_t node_cpu_;
-  std::map<std::string, JobTraits> jobs_;
+  const Workloads& workloads_;
   std::map<std::string, TimePoint> ended_;  // Jobs
   std::map<std::string, Running> running_;  // pods, by uid
   std::set<std::string> silent_;            // nodes

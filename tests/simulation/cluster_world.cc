@@ -13,18 +13,16 @@ namespace fluxqueue::simulation {
 namespace {
 
 using kubernetes::kPods;
-using kubernetes::SlotName;
 
 constexpr uint64_t kTraitsSalt = 0x70d5;
 
-SlotName SlotOf(const SimCluster::Object& pod) {
-  const auto slot =
-      kubernetes::ParseSlotName(TextAt(pod.body, "/metadata/annotations/fluxqueue.io~1allocation"));
-  return slot.ok() ? *slot : SlotName();
-}
-
 bool IsComplete(const SimCluster::Object& job) {
   return TextAt(job.body, "/status/conditions/0/type") == "Complete";
+}
+
+bool IsGated(const SimCluster::Object& pod) {
+  const json& spec = pod.body["spec"];
+  return spec.contains("schedulingGates") && !spec["schedulingGates"].empty();
 }
 
 std::string NodeName(int number) {
@@ -36,8 +34,11 @@ std::string NodeName(int number) {
 ClusterWorld::ClusterWorld(const Trial& trial, std::map<std::string, Job> jobs)
     : PoolWorld(trial, std::move(jobs)),
       cluster_(scheduler()),
-      standins_(cluster_, counts(), kCpu) {
+      users_(cluster_, counts(), traits_),
+      standins_(cluster_, counts(), kCpu, traits_) {
   Chance chance(trial.seed ^ kTraitsSalt);
+  const bool goes_back = std::ranges::any_of(
+      trial.faults, [](const Fault& fault) { return fault.kind == Fault::Kind::kClusterBack; });
   for (const auto& [id, job] : this->jobs()) {
     JobTraits& traits = traits_[id];
     traits = {.slots = job.slots, .cpu = job.cpu, .run = job.run};
@@ -49,6 +50,8 @@ ClusterWorld::ClusterWorld(const Trial& trial, std::map<std::string, Job> jobs)
     traits.pinned = chance.OneIn(6);
     if (chance.OneIn(8)) traits.delete_after = Millis(chance.Between(1, 30'000));
     if (chance.OneIn(4)) traits.delete_pod_after = Millis(chance.Between(1, 20'000));
+    traits.gang = job.slots > 1 && chance.OneIn(4) && !goes_back;
+    if (traits.gang && chance.OneIn(3)) traits.late = Millis(chance.Between(1, 30'000));
   }
   cluster_.faults().no_versions = lacks(Without::kVersion);
   cluster_.faults().no_uids = lacks(Without::kUid);
@@ -72,15 +75,15 @@ ClusterWorld::ClusterWorld(const Trial& trial, std::map<std::string, Job> jobs)
 void ClusterWorld::Submit(const std::string& id) {
   PoolWorld::Submit(id);
   const JobTraits& traits = traits_.at(id);
-  standins_.Add(id, traits);
+  users_.Make(id);
   if (traits.delete_after > Millis(0)) {
     scheduler().After(traits.delete_after, [this, &id] {
       forgotten_.insert(id);
-      standins_.Delete(id);
+      users_.Delete(id);
     });
   }
   if (traits.delete_pod_after > Millis(0)) {
-    scheduler().After(traits.delete_pod_after, [this, &id] { standins_.DeletePod(id); });
+    scheduler().After(traits.delete_pod_after, [this, &id] { users_.DeletePod(id); });
   }
 }
 
@@ -109,7 +112,12 @@ void ClusterWorld::GoBack(size_t changes) {
   went_back_ = true;
   cluster_.GoBack(std::min(changes, cluster_.changes().size() - first_changes_));
   standins_.Forget();
-  for (const SimCluster::Stored& pod : cluster_.All(kPods)) lost_.insert(pod->uid);
+  for (const SimCluster::Stored& pod : cluster_.All(kPods)) {
+    lost_.insert(pod->uid);
+    const auto traits = traits_.find(WorkloadOf(*pod));
+    const bool pinned = traits != traits_.end() && traits->second.pinned;
+    if (pinned && !IsGated(*pod)) released_.insert(pod->uid);
+  }
   live_.clear();
   for (int node = 0; node < kNodes; ++node) {
     const bool known = cluster_.Find(kubernetes::kNodes, "", NodeName(node)) != nullptr;
@@ -127,14 +135,14 @@ void ClusterWorld::GoBack(size_t changes) {
 }
 
 bool ClusterWorld::Runs(const std::string& id, uint32_t attempt) {
-  return !undone_.contains(id) && std::ranges::any_of(live_, [&](const auto& live) {
+  return !undone_.contains(NameOf(id)) && std::ranges::any_of(live_, [&](const auto& live) {
     return live.second.id == id && live.second.slot.attempt == attempt;
   });
 }
 
-bool ClusterWorld::IsThere(const std::string& id) const {
-  const kubernetes::Resource& resource = traits_.at(id).bare ? kPods : kubernetes::kJobs;
-  return cluster_.Find(resource, kSpace, id) != nullptr;
+bool ClusterWorld::IsThere(const std::string& name) const {
+  const kubernetes::Resource& resource = traits_.at(name).bare ? kPods : kubernetes::kJobs;
+  return cluster_.Find(resource, kSpace, name) != nullptr;
 }
 
 void ClusterWorld::BarePodEnded(const Object& pod) {
@@ -143,6 +151,7 @@ void ClusterWorld::BarePodEnded(const Object& pod) {
 }
 
 bool ClusterWorld::IsOver(const std::string& id) {
+  if (traits_.at(id).gang) return IsGangOver(id);
   const QueueTables::Job* row = database().Of<QueueTables>().jobs.Find(id);
   if (row == nullptr) return forgotten_.contains(id);
   // A bare pod that has lost its node is not started again.
@@ -171,121 +180,52 @@ std::string ClusterWorld::WhatIsLeft() {
   return text;
 }
 
+ClusterWorld::Live ClusterWorld::LiveOf(const Object& pod) {
+  const auto slot =
+      kubernetes::ParseSlotName(TextAt(pod.body, "/metadata/annotations/fluxqueue.io~1allocation"));
+  return {.id = JobIdOf(pod),
+          .name = WorkloadOf(pod),
+          .slot = slot.ok() ? *slot : kubernetes::SlotName(),
+          .node = pod.node,
+          .cpu = CpuOf(pod)};
+}
+
 void ClusterWorld::Written(const Object* before, const Object* after) {
   const std::string& uid = after == nullptr ? before->uid : after->uid;
-  if (after == nullptr || after->node.empty() || after->Finished()) {
+  const bool comes = before == nullptr || before->uid != uid;
+  if (tells() && (comes || after == nullptr)) {
+    Say(fmt::format("{} {}", uid, comes ? "is made" : "is gone"));
+  }
+  if (after == nullptr || after->Finished()) {
     live_.erase(uid);
     return;
   }
-  if (!standins_.Works(after->node) || undone_.contains(standins_.IdOf(*after))) lost_.insert(uid);
-  if (!lost_.contains(uid)) {
-    live_[uid] = {.id = standins_.IdOf(*after),
-                  .slot = SlotOf(*after),
-                  .node = after->node,
-                  .cpu = CpuOf(*after)};
+  const bool was_held = before != nullptr && before->node.empty() && IsGated(*before);
+  if (was_held && !IsGated(*after)) CheckStart(*after);
+  if (after->node.empty()) {
+    live_.erase(uid);
+    return;
   }
+  const Live bound = LiveOf(*after);
+  if (!standins_.Works(after->node) || undone_.contains(bound.name)) lost_.insert(uid);
+  if (!lost_.contains(uid)) live_[uid] = bound;
   const bool was_bound = before != nullptr && !before->node.empty();
-  if (!was_bound && !standins_.IdOf(*after).empty()) PodBound(*after);
-}
-
-void ClusterWorld::Check() {
-  const MatcherTables& tables = database().Of<MatcherTables>();
-  for (const auto& [key, row] : tables.allocations.rows()) {
-    const auto& [id, attempt, part] = key;
-    if (given_.contains({id, attempt, 0})) continue;
-    events::v1::Placement placement;
-    placement.ParseFromString(row.row.placement);
-    for (const auto& slot : placement.slots()) {
-      const matcher_core::NodeRow* node = tables.nodes.Find({row.pool, slot.node()});
-      given_[{id, attempt, slot.slot()}] = node == nullptr ? "" : node->uid;
-    }
-  }
-  PoolWorld::Check();
+  if (!was_bound && !bound.name.empty() && !released_.contains(uid)) PodBound(*after);
 }
 
 void ClusterWorld::Changed(const std::string& id, model::JobState state) {
   if (state == model::JobState::kAllocated) {
     allocated_[{id, database().Of<QueueTables>().jobs.Find(id)->job.attempt}] = Now();
   }
+  const JobTraits& traits = traits_.at(NameOf(id));
+  if (traits.gang && state == model::JobState::kFailed) users_.GiveUp(NameOf(id));
   if (went_back_) return;
-  if (state == model::JobState::kCancelled && IsThere(id)) {
+  if (state == model::JobState::kCancelled && (traits.gang ? IsGangThere(id) : IsThere(id))) {
     Fail(fmt::format("{} is cancelled, and it is there", id));
   }
   // What goes wrong is never a job's own doing, and what has not begun can begin again.
-  const bool may_fail = traits_.at(id).bare && had_pod_.contains(id);
+  const bool may_fail = (traits.bare || traits.gang) && had_pod_.contains(id);
   if (state == model::JobState::kFailed && !may_fail) Fail(id + " has failed");
-}
-
-bool ClusterWorld::IsOnAnother(const std::string& uid, const Live& pod) {
-  const auto given = given_.find({pod.id, pod.slot.attempt, pod.slot.slot});
-  const SimCluster::Stored node = cluster_.Find(kubernetes::kNodes, "", pod.node);
-  if (given == given_.end() || (node != nullptr && node->uid == given->second)) return false;
-  const auto gone = gone_.find(given->second);
-  const auto allocated = allocated_.find({pod.id, pod.slot.attempt});
-  const TimePoint sent = cluster_.binding_sent();
-  const bool came_late = gone == gone_.end() || gone->second >= sent || traits_.at(pod.id).pinned;
-  const bool was_fresh =
-      allocated != allocated_.end() && sent <= allocated->second + binder::kSureFor;
-  if (!came_late && !was_fresh) {
-    Fail(fmt::format("{} is bound to {}, which is another node by now", uid, pod.node));
-  }
-  ++counts()[came_late ? "pods bound late to another" : "pods bound fresh to another"];
-  return true;
-}
-
-void ClusterWorld::PodBound(const Object& pod) {
-  const Live bound = {.id = standins_.IdOf(pod), .slot = SlotOf(pod), .node = pod.node};
-  ++counts()["pods bound"];
-  had_pod_.insert(bound.id);
-  if (tells()) {
-    Say(fmt::format("{} ({}) is bound to {}, slot {}",
-                    pod.name,
-                    pod.uid,
-                    pod.node,
-                    kubernetes::FormatSlotName(bound.slot)));
-  }
-  CheckRow(pod.uid, bound);
-  if (IsOnAnother(pod.uid, bound)) {
-    lost_.insert(pod.uid);
-    live_.erase(pod.uid);
-    return;
-  }
-  CheckAllocated(pod.uid, bound);
-  CheckOthers(pod.uid, bound);
-}
-
-void ClusterWorld::CheckAllocated(const std::string& uid, const Live& pod) {
-  const auto* row = database().Of<MatcherTables>().allocations.Find({pod.id, pod.slot.attempt, 0});
-  events::v1::Placement placement;
-  if (row == nullptr || !placement.ParseFromString(row->row.placement)) {
-    return Fail(uid + " is bound, and its job has no allocation");
-  }
-  const bool has = std::ranges::any_of(placement.slots(), [&](const auto& placed) {
-    return placed.slot() == pod.slot.slot && placed.node() == pod.node && !placed.released();
-  });
-  if (row->row.released || !has) {
-    Fail(fmt::format("{} is bound to {}, where its job has no such slot", uid, pod.node));
-  }
-}
-
-void ClusterWorld::CheckRow(const std::string& uid, const Live& pod) {
-  const binder::SlotRow* row = database().Of<BinderTables>().slots.Find(
-      {pod.id, pod.slot.attempt, static_cast<int>(pod.slot.slot)});
-  if (row == nullptr || row->value.pod_uid != uid || !row->value.Occupied()) {
-    Fail(fmt::format("{} is bound, and no row says so", uid));
-  }
-}
-
-void ClusterWorld::CheckOthers(const std::string& uid, const Live& pod) {
-  int64_t used = 0;
-  for (const auto& [other, live] : live_) {
-    if (live.node == pod.node) used += live.cpu;
-    if (other != uid && live.id == pod.id && live.slot.attempt == pod.slot.attempt &&
-        live.slot.slot == pod.slot.slot) {
-      Fail(fmt::format("{} and {} are in one slot", uid, other));
-    }
-  }
-  if (used > kCpu) Fail(fmt::format("{} is bound to {}, which is full", uid, pod.node));
 }
 
 void ClusterWorld::StrikeCluster(const Fault& fault) {

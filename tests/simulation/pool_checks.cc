@@ -56,7 +56,7 @@ void PoolWorld::CheckRoom() {
     events::v1::Placement placement;
     placement.ParseFromString(row.row.placement);
     for (const auto& slot : placement.slots()) {
-      if (!slot.released()) held[slot.node()] += jobs_.at(std::get<0>(key)).cpu;
+      if (!slot.released()) held[slot.node()] += jobs_.at(NameOf(std::get<0>(key))).cpu;
     }
   }
   for (const auto& [node, cpu] : held) {

@@ -84,12 +84,12 @@ bool PoolWorld::Done() {
 std::string PoolWorld::WhatIsLeft() {
   std::string text;
   for (const auto& [id, job] : jobs_) {
-    const QueueTables::Job* row = database().Of<QueueTables>().jobs.Find(id);
-    if (row == nullptr) {
-      text += id + " unknown; ";
-    } else if (row->live()) {
-      text += fmt::format("{} {} {}; ", id, model::Name(row->job.state), row->job.reason);
-    }
+    const bool known = database().Of<QueueTables>().jobs.Has(id);
+    if (!known && !IsOver(id)) text += id + " unknown; ";
+  }
+  for (const auto& [id, row] : database().Of<QueueTables>().jobs.rows()) {
+    if (!row.live()) continue;
+    text += fmt::format("{} {} {}; ", NameOf(id), model::Name(row.job.state), row.job.reason);
   }
   return text;
 }

@@ -57,6 +57,8 @@ class PoolWorld : public World {
   void Forget() override { states_.clear(); }
   Job& JobOf(const std::string& id) { return jobs_.at(id); }
   virtual void Submit(const std::string& id);
+  // Of what was submitted, and is this job of the queue.
+  virtual const std::string& NameOf(const std::string& id) { return id; }
   // It has ended, and the queue knows that.
   virtual bool IsOver(const std::string& id);
   // Something of that attempt runs.

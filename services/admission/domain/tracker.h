@@ -228,7 +228,7 @@ class Tracker {
     std::string gang;                       // the job that it is of; empty: it waits
     // The job of a group.
     std::set<std::string> pods;  // uids of those that have not ended
-    bool lost = false;           // one of them went that had not started
+    bool lost = false;           // one of them went that was not bound as one of its gang
 
     bool resized = false;  // a Job that asks for something else than was said: it may have started
     bool waits = false;    // it has not: what it asks for is to be said when it is seen next
@@ -305,6 +305,7 @@ class Tracker {
     std::string key{};  // its group
     bool ended = false;
     bool started = false;
+    bool bound = false;
   };
   void PodLeft(const std::string& id, const Leaver& pod, TrackerOutputs* out);
   void DropIfEmpty(const std::string& key);

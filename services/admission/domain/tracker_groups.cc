@@ -349,18 +349,23 @@ void Tracker::MemberOver(const std::string& uid, bool ended, TrackerOutputs* out
   StopWaiting(uid, out);
   const std::string id = known->gang;
   const std::string key = known->group;
-  const bool started = known->started || !known->member.has_value();
+  const bool unseen = !known->member.has_value();
+  const Leaver leaver = {.uid = uid,
+                         .key = key,
+                         .ended = ended,
+                         .started = known->started || unseen,
+                         .bound = known->bound || unseen};
   Forget(uid, out);
-  if (!id.empty()) PodLeft(id, {.uid = uid, .key = key, .ended = ended, .started = started}, out);
+  if (!id.empty()) PodLeft(id, leaver, out);
   DropIfEmpty(key);
 }
 
 void Tracker::PodLeft(const std::string& id, const Leaver& pod, TrackerOutputs* out) {
   Entry& job = entries_.Edit(id);
   job.pods.erase(pod.uid);
-  job.lost = job.lost || (!pod.ended && !pod.started);
+  job.lost = job.lost || (!pod.ended && !(pod.started && pod.bound));
   if (job.pods.empty()) {
-    // Of a gang of which each pod has had its slot cleanup sees the end.
+    // Of a gang of which each pod was bound cleanup sees the end.
     if (!job.started || job.lost) {
       Withdraw(id, "pods of the group were deleted, or are held no longer", out);
     }

@@ -186,6 +186,22 @@ TEST_F(TrackerGroupsTest, OneThatLostAPodBeforeThatHadItsSlotIsWithdrawnWithTheL
   EXPECT_THAT(Lines(Observe(Bound(Member("b"), "Succeeded"))), ElementsAre("withdrawn"));
 }
 
+// Its node went before kube-scheduler had bound them: cleanup has seen none of them.
+TEST_F(TrackerGroupsTest, OneThatIsStoppedOnceReleasedIsWithdrawnWithTheLast) {
+  const std::string id = Gang();
+  for (const char* pod : {"a", "b", "c"}) {
+    json released = Bound(Member(pod), "Pending");
+    released["spec"].erase("nodeName");
+    released["spec"]["schedulerName"] = "default-scheduler";
+    EXPECT_THAT(Observe(released).messages, IsEmpty());
+  }
+  EXPECT_THAT(Gone("uid-a").messages, IsEmpty());
+  EXPECT_THAT(Gone("uid-b").messages, IsEmpty());
+  const TrackerOutputs gone = Gone("uid-c");
+  ASSERT_THAT(Lines(gone), ElementsAre("withdrawn"));
+  EXPECT_EQ(gone.messages[0].job_withdrawn().job_id(), id);
+}
+
 // Its attempt failed: what had been bound is being deleted, and never comes back.
 TEST_F(TrackerGroupsTest, OneThatIsStoppedHalfBoundIsDisbanded) {
   Gang();
