@@ -86,7 +86,7 @@ class ClusterWorld final : public PoolWorld {
   std::map<std::string, TimePoint> gone_;                            // nodes, by uid: since when
   std::map<std::string, Live> live_;                                 // by uid
   std::set<std::string> lost_;                                       // uids
-  std::set<std::string> released_;  // pods that a backup has as kube-scheduler's to bind: uids
+  std::set<std::string> released_;   // pods that a backup has as kube-scheduler's to bind: uids
   std::set<std::string> forgotten_;  // Jobs that may never have been seen
   std::set<std::string> undone_;     // Jobs whose end a backup did not have
   std::set<std::string> had_pod_;    // jobs: one of theirs was bound
