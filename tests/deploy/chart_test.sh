@@ -248,7 +248,7 @@ signed_logs() {
 archive() {
   accepted archive --set $TRIAL --set archive.enabled=true,archive.size=5Gi,archive.storageClass=slow
   grep -q 'args: \["events","archive"\]' "$dir/archive.yaml"
-  grep -qx '    archive: {folder: /var/lib/fluxqueue/archive}' "$dir/archive.yaml"
+  grep -qx '    archive: {folder: "/var/lib/fluxqueue/archive"}' "$dir/archive.yaml"
   [[ $(grep -c 'claimName: fluxqueue-archive}' "$dir/archive.yaml") == 1 ]] || die "not one pod has the volume"
   sed -n '/^kind: PersistentVolumeClaim$/,/^---/p' "$dir/archive.yaml" >"$dir/claim.yaml"
   grep -q 'helm.sh/resource-policy: keep' "$dir/claim.yaml"
@@ -258,6 +258,13 @@ archive() {
   grep -q 'claimName: mine}' "$dir/archive-yours.yaml"
   if grep '^kind: PersistentVolumeClaim$' "$dir/archive-yours.yaml"; then die "another claim is made"; fi
   if grep -E 'fluxqueue-archive|/archive' "$dir/trial.yaml"; then die "there is one that was not asked for"; fi
+  accepted archive-s3 --set $TRIAL \
+    --set archive.enabled=true,archive.s3.url=s3://logs/a,archive.s3.endpoint=https://s3.example.com:9000,archive.s3.secret=keys
+  grep -qx '    archive: {folder: "s3://logs/a"}' "$dir/archive-s3.yaml"
+  [[ $(grep -c 'secretRef: {name: keys}' "$dir/archive-s3.yaml") == 3 ]] || die "not all pods of the command line have the keys"
+  if grep -E '^kind: PersistentVolumeClaim$|claimName: fluxqueue-archive' "$dir/archive-s3.yaml"; then die "there is a volume"; fi
+  grep -q 'ports: \[{port: 9000}\]' "$dir/archive-s3.yaml"
+  refused archive.s3.url=s3://logs "archive.s3.endpoint: where the store is"
   refused archive.enabled=true,cli.enabled=false "archive.enabled: the command line fills it"
 }
 

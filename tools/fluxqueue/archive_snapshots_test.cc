@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +20,7 @@
 #include "tools/fluxqueue/gzip_file.h"
 #include "tools/fluxqueue/pool_replay.h"
 #include "tools/fluxqueue/snapshot_file.h"
+#include "tools/fluxqueue/testing_archive.h"
 
 namespace fluxqueue::cli {
 namespace {
@@ -127,10 +128,23 @@ class ArchiveSnapshotsTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << Message(status);
     return replay.replayer().Save("default");
   }
-  std::string NewestFile() { return store_->PathOf(store_->List("snapshots/").value().back()); }
+  std::string Newest() { return store_->List("snapshots/").value().back(); }
+  std::string NewestFile() { return store_->PathOf(Newest()); }
+  // Puts what `write` writes in place of the newest one.
+  void ReplaceNewest(const std::function<absl::Status(const std::string& path)>& write) {
+    const auto file = store_->Scratch("replacement");
+    ASSERT_TRUE(file.ok()) << Message(file.status());
+    const absl::Status written = write(file->path());
+    ASSERT_TRUE(written.ok()) << Message(written);
+    const absl::Status put = store_->Put(*file, Newest());
+    ASSERT_TRUE(put.ok()) << Message(put);
+  }
+  void ReplaceNewest(const Snapshot& snapshot) {
+    ReplaceNewest([&snapshot](const std::string& path) { return WriteSnapshot(snapshot, path); });
+  }
 
   const std::string folder_ = testing::TempDir() + "archive_snapshots." + std::to_string(getpid());
-  const std::shared_ptr<ArchiveStore> store_ = FolderStore(folder_);
+  std::shared_ptr<ArchiveStore> store_ = ArchiveOfTest(folder_);
   Log log_;
 };
 
@@ -143,7 +157,7 @@ TEST_F(ArchiveSnapshotsTest, EachDayHasOneHoweverOftenTheArchiveIsAddedTo) {
   EXPECT_EQ(AddAll(), 0U);
   const std::vector<std::string> names = store_->List("snapshots/").value();
   EXPECT_THAT(names, SizeIs(2));
-  std::filesystem::remove_all(folder_);
+  store_ = ArchiveOfTest(folder_, "again");
   EXPECT_EQ(AddAll(), 2U);
   EXPECT_EQ(store_->List("snapshots/").value(), names);
   EXPECT_EQ(names.front(), FormatSnapshotName(OffsetAt(kSecondDay), kMidnight - 1));
@@ -175,26 +189,25 @@ TEST_F(ArchiveSnapshotsTest, OneThatCannotBeUsedIsPassedOver) {
   };
   Snapshot snapshot = *Nearest({});
   // Of a release to come.
-  {
-    auto file = GzipWriter::Open(NewestFile());
-    ASSERT_TRUE(file.ok());
-    file->Write("{\"fluxqueue_snapshot\":1,\"build\":\"99.0.0\",\"rules\":9999}\n");
-    ASSERT_TRUE(file->Close().ok());
-  }
+  ReplaceNewest([](const std::string& path) -> absl::Status {
+    ASSIGN_OR_RETURN(GzipWriter file, GzipWriter::Open(path));
+    file.Write("{\"fluxqueue_snapshot\":1,\"build\":\"99.0.0\",\"rules\":9999}\n");
+    return file.Close();
+  });
   EXPECT_EQ(OffsetBefore({}), first);
   EXPECT_THAT(why(), HasSubstr(NewestFile() + ": a snapshot of version 1 and rules 9999"));
   // Of a log that is older than the archive's.
   snapshot.set_time_ms(snapshot.time_ms() - 2 * kDayMs);
-  ASSERT_TRUE(WriteSnapshot(snapshot, NewestFile()).ok());
+  ReplaceNewest(snapshot);
   EXPECT_EQ(OffsetBefore({}), first);
   EXPECT_THAT(why(), HasSubstr("of a log that has begun again since"));
   // Of one that reached further.
   snapshot.set_next_offset(1'000'000);
-  ASSERT_TRUE(WriteSnapshot(snapshot, NewestFile()).ok());
+  ReplaceNewest(snapshot);
   EXPECT_EQ(OffsetBefore({}), first);
   EXPECT_THAT(why(), HasSubstr("it goes on at offset 1000000, and the archive has those from 0"));
   snapshot.set_pool("other");
-  ASSERT_TRUE(WriteSnapshot(snapshot, NewestFile()).ok());
+  ReplaceNewest(snapshot);
   EXPECT_EQ(OffsetBefore({}), first);
   EXPECT_THAT(why(), HasSubstr("it is of pool other, and the archive of pool default"));
 }

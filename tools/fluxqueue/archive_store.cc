@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #include "libs/base/status_macros.h"
+
+#include "tools/fluxqueue/s3_store.h"
 
 namespace fluxqueue::cli {
 namespace {
@@ -92,6 +95,15 @@ LocalFile::LocalFile(LocalFile&& other) noexcept
 
 std::shared_ptr<ArchiveStore> FolderStore(std::string folder) {
   return std::make_shared<Folder>(std::move(folder));
+}
+
+absl::StatusOr<std::shared_ptr<ArchiveStore>> OpenArchive(const std::string& place) {
+  if (!IsS3(place)) return FolderStore(place);
+  ASSIGN_OR_RETURN(S3Place s3, ParseS3(place, [](const std::string& name) -> std::string {
+                     const char* value = std::getenv(name.c_str());
+                     return value == nullptr ? "" : value;
+                   }));
+  return S3Store(std::move(s3));
 }
 
 }  // namespace fluxqueue::cli

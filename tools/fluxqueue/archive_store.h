@@ -57,4 +57,8 @@ class ArchiveStore {
 
 std::shared_ptr<ArchiveStore> FolderStore(std::string folder);
 
+// "s3://BUCKET/PREFIX" (s3_store.h), or a folder. InvalidArgument: the environment does not say
+// where the store is.
+absl::StatusOr<std::shared_ptr<ArchiveStore>> OpenArchive(const std::string& place);
+
 }  // namespace fluxqueue::cli

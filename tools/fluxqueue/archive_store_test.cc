@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -12,6 +13,9 @@
 #include <unistd.h>
 
 #include "libs/base/status_macros.h"
+
+#include "tools/fluxqueue/s3_store.h"
+#include "tools/fluxqueue/testing_archive.h"
 
 namespace fluxqueue::cli {
 namespace {
@@ -39,7 +43,7 @@ class ArchiveStoreTest : public ::testing::Test {
   }
 
   const std::string folder_ = testing::TempDir() + "archive_store." + std::to_string(getpid());
-  const std::shared_ptr<ArchiveStore> store_ = FolderStore(folder_ + "/pool");
+  const std::shared_ptr<ArchiveStore> store_ = ArchiveOfTest(folder_);
 };
 
 TEST_F(ArchiveStoreTest, KeepsFilesByName) {
@@ -61,6 +65,35 @@ TEST_F(ArchiveStoreTest, SaysWhatIsNotThere) {
   const LocalFile missing = LocalFile::Temporary(folder_ + "/nothing");
   EXPECT_THAT(Message(store_->Put(missing, "1.gz")), HasSubstr(missing.path()));
   EXPECT_THAT(store_->List("").value(), ElementsAre());
+}
+
+TEST_F(ArchiveStoreTest, NamesAreAnyText) {
+  const std::string name = "a b+c&d=e%2F<ü>.gz";
+  Put(name, "text");
+  EXPECT_THAT(store_->List("").value(), ElementsAre(name));
+  EXPECT_EQ(Get(name), "text");
+}
+
+TEST(S3PlaceTest, IsOfTheEnvironment) {
+  std::map<std::string, std::string> set = {{"AWS_ENDPOINT_URL", "https://s3.example.com/"},
+                                            {"AWS_REGION", "eu-1"},
+                                            {"AWS_ACCESS_KEY_ID", "who"},
+                                            {"AWS_SECRET_ACCESS_KEY", "secret"}};
+  const auto parse = [&set](const std::string& place) {
+    return ParseS3(place, [&set](const std::string& name) { return set[name]; });
+  };
+  const auto place = parse("s3://logs/a/b");
+  ASSERT_TRUE(place.ok()) << Message(place.status());
+  EXPECT_EQ(place->endpoint, "https://s3.example.com");
+  EXPECT_EQ(place->bucket, "logs");
+  EXPECT_EQ(place->prefix, "a/b/");
+  EXPECT_EQ(place->region, "eu-1");
+  EXPECT_EQ(parse("s3://logs")->prefix, "");
+  EXPECT_THAT(Message(parse("s3:///a").status()), HasSubstr("wanted s3://BUCKET"));
+  set["AWS_SECRET_ACCESS_KEY"] = "";
+  EXPECT_THAT(Message(parse("s3://logs").status()), HasSubstr("set AWS_ACCESS_KEY_ID and"));
+  set["AWS_ENDPOINT_URL"] = "";
+  EXPECT_THAT(Message(parse("s3://logs").status()), HasSubstr("set AWS_ENDPOINT_URL"));
 }
 
 TEST_F(ArchiveStoreTest, WhatIsNotPutIsGone) {

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/fluxqueue/context.h"
+#include "tools/fluxqueue/s3_store.h"
 
 namespace fluxqueue::cli {
 
@@ -15,6 +16,12 @@ inline void AddLibraryOption(CLI::App* sub, std::string* library) {
                   *library,
                   "Fluxion's library (libreapi_cli.so): pools with the engine fluxion need it")
       ->type_name("FILE");
+}
+
+// Of an option that names a pool's archive, beside a folder.
+inline CLI::Validator S3Url() {
+  return {[](const std::string& text) { return IsS3(text) ? "" : "it is not s3://BUCKET/PREFIX"; },
+          "S3"};
 }
 
 void RegisterJobs(CLI::App& app, Context& context);

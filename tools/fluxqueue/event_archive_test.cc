@@ -12,6 +12,8 @@
 
 #include "libs/base/status_macros.h"
 
+#include "tools/fluxqueue/testing_archive.h"
+
 namespace fluxqueue::cli {
 namespace {
 
@@ -91,7 +93,7 @@ class EventArchiveTest : public ::testing::Test {
   }
 
   const std::string folder_ = testing::TempDir() + "event_archive." + std::to_string(getpid());
-  const std::shared_ptr<ArchiveStore> store_ = FolderStore(folder_);
+  const std::shared_ptr<ArchiveStore> store_ = ArchiveOfTest(folder_);
   FakeLog log_;
   std::vector<int64_t> offsets_;
   std::vector<uint64_t> facts_;
@@ -154,7 +156,7 @@ TEST_F(EventArchiveTest, AFileByItselfBeginsInTheMiddle) {
   EXPECT_FALSE(last->whole);
   EXPECT_EQ(last->from.log, 1);
   EXPECT_EQ(last->to.log, 2);
-  EXPECT_THAT(Message(EventsOfArchive(FolderStore(folder_ + "/empty"))->Read(nullptr)),
+  EXPECT_THAT(Message(EventsOfArchive(ArchiveOfTest(folder_, "empty"))->Read(nullptr)),
               HasSubstr("there is no file of"));
 }
 

@@ -27,8 +27,9 @@ struct Options {
 // Whether all that came since the last time was still there.
 absl::StatusOr<bool> ArchivePool(const SystemConfig& config,
                                  const std::string& pool,
-                                 const std::shared_ptr<ArchiveStore>& store,
+                                 const std::string& place,
                                  const std::string& library) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<ArchiveStore> store, OpenArchive(place));
   ASSIGN_OR_RETURN(const auto source, EventsOfPool(config, pool));
   ASSIGN_OR_RETURN(const Archived archived, AddToArchive(*source, *store));
   fmt::print("{} records of pool {}\n", Thousands(archived.records), pool);
@@ -61,7 +62,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   absl::Status failed;
   for (const auto& [pool, partition] : pools) {
     const absl::StatusOr<bool> whole =
-        ArchivePool(config, pool, FolderStore(fmt::format("{}/{}", folder, pool)), options.library);
+        ArchivePool(config, pool, fmt::format("{}/{}", folder, pool), options.library);
     if (!whole.ok()) {
       failed.Update(Annotate(whole.status(), "pool " + pool));
     } else if (!*whole) {
@@ -80,7 +81,8 @@ void AddEventsArchive(CLI::App* events, Context& context) {
   const auto options = std::make_shared<Options>();
   sub->add_option("FOLDER",
                   options->folder,
-                  "With one for each pool; default: archive.folder of the configuration")
+                  "With one for each pool, or s3://BUCKET/PREFIX; default: archive.folder of the "
+                  "configuration")
       ->type_name("FILE");
   sub->add_option("--pool", options->pool, "Only this pool")->type_name("POOL");
   AddLibraryOption(sub, &options->library);
@@ -91,6 +93,7 @@ void AddEventsArchive(CLI::App* events, Context& context) {
       "with it. Exit status 1:\nsomething was lost in between.\n\n"
       "Examples:\n"
       "  fluxqueue events archive /srv/fluxqueue/events\n"
+      "  AWS_ENDPOINT_URL=https://s3.example.com fluxqueue events archive s3://logs/fluxqueue\n"
       "  fluxqueue replay --file /srv/fluxqueue/events/default");
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(context, *options); };

@@ -48,11 +48,11 @@ class Logs {
   using Snapshot = std::optional<replay::v1::Snapshot>;
 
   // `from`: the log before it is not wanted.
-  Logs(const SystemConfig& config, const Options& options, Snapshot from)
-      : config_(config),
-        options_(options),
-        archive_(ArchiveAt(options.file)),
-        from_(std::move(from)) {}
+  Logs(const SystemConfig& config,
+       const Options& options,
+       std::shared_ptr<ArchiveStore> archive,
+       Snapshot from)
+      : config_(config), options_(options), archive_(std::move(archive)), from_(std::move(from)) {}
 
   // Of an archive, if no snapshot was named: from its last one that is not behind `offset`.
   absl::Status BeginBefore(int64_t offset) {
@@ -179,7 +179,8 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   if (!options.from_snapshot.empty()) {
     ASSIGN_OR_RETURN(from, ReadSnapshot(options.from_snapshot, options.from_snapshot));
   }
-  Logs logs(config, options, std::move(from));
+  ASSIGN_OR_RETURN(std::shared_ptr<ArchiveStore> archive, ArchiveAt(options.file));
+  Logs logs(config, options, std::move(archive), std::move(from));
   Report report;
   RETURN_IF_ERROR(connection.Transact(kLimits, [&](pqxx::transaction_base& tx) {
     report = {};
@@ -205,7 +206,7 @@ void RegisterRebuild(CLI::App& app, Context& context) {
                   options->file,
                   "The pool's folder of `events archive`, in place of its log in Kafka")
       ->type_name("FILE")
-      ->check(CLI::ExistingDirectory);
+      ->check(CLI::ExistingDirectory | S3Url());
   sub->add_option("--from-snapshot",
                   options->from_snapshot,
                   "What `replay --save` has written: of the log only what came since is needed")

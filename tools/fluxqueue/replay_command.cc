@@ -134,7 +134,7 @@ void AddInput(CLI::App* sub, ReplayOptions* options) {
                                       "A log that `events dump` has written, or a pool's folder of "
                                       "`events archive`, in place of the system's; needs no system")
                           ->type_name("FILE")
-                          ->check(CLI::ExistingPath)
+                          ->check(CLI::ExistingPath | S3Url())
                           ->excludes(pool);
   CLI::Option* snapshot = sub->add_option("--from-snapshot",
                                           options->from_snapshot,

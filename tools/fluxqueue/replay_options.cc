@@ -10,6 +10,7 @@
 
 #include "tools/fluxqueue/archive_snapshots.h"
 #include "tools/fluxqueue/event_archive.h"
+#include "tools/fluxqueue/s3_store.h"
 #include "tools/fluxqueue/snapshot_file.h"
 #include "tools/fluxqueue/time_range.h"
 
@@ -71,7 +72,7 @@ absl::StatusOr<ReplayInput> OpenReplay(const Context& context,
   ReplayInput input;
   input.bounds = {.library = options.library, .compares_facts = reading.facts};
   RETURN_IF_ERROR(ReadBounds(context, options, &input));
-  const std::shared_ptr<ArchiveStore> archive = ArchiveAt(options.file);
+  ASSIGN_OR_RETURN(const std::shared_ptr<ArchiveStore> archive, ArchiveAt(options.file));
   if (archive == nullptr && !options.from.empty()) {
     return InvalidArgument(
         "--from {}: this is for an archive's snapshots, and {} is none: --from-snapshot FILE names "
@@ -97,9 +98,10 @@ absl::StatusOr<ReplayInput> OpenReplay(const Context& context,
   return input;
 }
 
-std::shared_ptr<ArchiveStore> ArchiveAt(const std::string& path) {
+absl::StatusOr<std::shared_ptr<ArchiveStore>> ArchiveAt(const std::string& path) {
   std::error_code ignored;
-  return std::filesystem::is_directory(path, ignored) ? FolderStore(path) : nullptr;
+  if (IsS3(path) || std::filesystem::is_directory(path, ignored)) return OpenArchive(path);
+  return nullptr;
 }
 
 }  // namespace fluxqueue::cli

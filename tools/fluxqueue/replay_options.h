@@ -60,7 +60,7 @@ absl::StatusOr<ReplayInput> OpenReplay(const Context& context,
                                        const ReplayOptions& options,
                                        const Reading& reading);
 
-// Unset: `path` is a file.
-std::shared_ptr<ArchiveStore> ArchiveAt(const std::string& path);
+// Null: `path` is a file.
+absl::StatusOr<std::shared_ptr<ArchiveStore>> ArchiveAt(const std::string& path);
 
 }  // namespace fluxqueue::cli
