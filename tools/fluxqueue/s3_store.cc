@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <sstream>
 #include <thread>
@@ -24,8 +25,6 @@
 
 namespace fluxqueue::cli {
 namespace {
-
-using std::chrono::seconds;
 
 constexpr std::string_view kScheme = "s3://";
 constexpr int kTries = 5;
