@@ -30,7 +30,7 @@ double Sum(const Writes& writes) {
 }
 
 Json ToJson(const StackCost& cost) {
-  Json json;
+  Json json = {{"kafka_bytes", cost.kafka_bytes}, {"wal_bytes", cost.wal_bytes}};
   for (const auto& [name, one] : cost.services) {
     json["services"][name] = {{"rows", one.rows},
                               {"sent", one.sent},
@@ -56,6 +56,8 @@ Usage UsageOf(const Json& json) {
 
 StackCost FromJson(const Json& json) {
   StackCost cost;
+  cost.kafka_bytes = json.value("kafka_bytes", 0.0);
+  cost.wal_bytes = json.value("wal_bytes", 0.0);
   const Json services = json.value("services", Json::object());
   const Json others = json.value("others", Json::object());
   for (const auto& [name, one] : services.items()) {

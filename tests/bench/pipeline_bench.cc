@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <fstream>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -34,13 +33,6 @@ constexpr int kWarmUp = 200;
 constexpr int kPacedSeconds = 10;
 constexpr std::chrono::milliseconds kLook{250};
 constexpr std::array kStates = {"Pending", "Allocated", "Bound", "Running", "Succeeded"};
-
-std::string FirstLine(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 double CpuSeconds(const StackCost& cost) {
   double sum = 0;

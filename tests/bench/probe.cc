@@ -14,6 +14,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/http/client.h"
+#include "libs/postgres/connection.h"
 
 namespace fluxqueue::bench {
 namespace {
@@ -83,6 +84,29 @@ double Calls(const std::vector<MetricLine>& lines) {
   return sum;
 }
 
+// Of all topics but Kafka's own; a segment's file is as long as what it holds.
+double KafkaBytes(const std::string& data) {
+  double sum = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(data, error)) {
+    const std::string topic = entry.path().parent_path().filename();
+    if (entry.path().extension() != ".log" || topic.starts_with("__")) continue;
+    const uintmax_t size = entry.file_size(error);
+    if (!error) sum += static_cast<double>(size);
+  }
+  return sum;
+}
+
+absl::StatusOr<double> WalBytes(const std::string& dsn) {
+  double bytes = 0;
+  postgres::Connection db({.dsn = dsn, .application = "bench", .schema = "public"});
+  RETURN_IF_ERROR(db.Query([&](pqxx::transaction_base& tx) {
+    bytes = tx.exec1("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')")[0].as<double>();
+    return absl::OkStatus();
+  }));
+  return bytes;
+}
+
 Usage Difference(const Usage& after, const Usage& before) {
   return {after.cpu_seconds - before.cpu_seconds, after.rss_mb, after.peak_mb};
 }
@@ -92,6 +116,13 @@ Usage Difference(const Usage& after, const Usage& before) {
 std::string ReadAll(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
 }
 
 int ReadNumber(const std::string& path) {
@@ -182,11 +213,18 @@ absl::StatusOr<StackCost> StackProbe::Read() const {
     if (usage.ok()) cost.others[name] = *usage;
   }
   ASSIGN_OR_RETURN(cost.others["this program"], ReadUsage(getpid()));
+  cost.kafka_bytes = KafkaBytes(folder_ + "/kafka/data");
+  const std::string dsn = FirstLine(folder_ + "/postgres/dsn");
+  if (!dsn.empty()) {
+    ASSIGN_OR_RETURN(cost.wal_bytes, WalBytes(dsn));
+  }
   return cost;
 }
 
 StackCost operator-(const StackCost& after, const StackCost& before) {
   StackCost difference = after;
+  difference.kafka_bytes -= before.kafka_bytes;
+  difference.wal_bytes -= before.wal_bytes;
   for (auto& [name, cost] : difference.services) {
     const auto found = before.services.find(name);
     if (found == before.services.end()) continue;

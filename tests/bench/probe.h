@@ -26,6 +26,8 @@ absl::StatusOr<std::string> Fetch(const std::string& server,
 
 // Empty: there is no such file.
 std::string ReadAll(const std::string& path);
+// Empty: there is no such file.
+std::string FirstLine(const std::string& path);
 // The number that a file begins with: a process id, a port. 0: there is none.
 int ReadNumber(const std::string& path);
 
@@ -52,6 +54,9 @@ struct ServiceCost {
 struct StackCost {
   std::map<std::string, ServiceCost> services;  // "queue", …
   std::map<std::string, Usage> others;          // "kafka", "kube-apiserver", …
+  // Written so far: the segments of Kafka's topics, and PostgreSQL's write-ahead log.
+  double kafka_bytes = 0;
+  double wal_bytes = 0;
 };
 
 // A folder of tools/stack/start, or one of the same layout. Parts that do not run are left out.

@@ -137,6 +137,11 @@ void Report::AddCost(const std::string& title,
   for (const auto& [name, usage] : cost.others) process(name, usage);
   Row({"all", Number(cpu), Number(Share(cpu * 1000, jobs)), Number(Share(cpu, seconds)), "", ""});
   json_[key]["cpu_ms_per_job"] = Share(cpu * 1000, jobs);
+  Section(title + ": written", {"", "KB for a job"});
+  Row({"Kafka's log", Number(Share(cost.kafka_bytes / 1000, jobs))});
+  Row({"PostgreSQL's WAL", Number(Share(cost.wal_bytes / 1000, jobs))});
+  json_[key]["kafka_bytes_per_job"] = Share(cost.kafka_bytes, jobs);
+  json_[key]["wal_bytes_per_job"] = Share(cost.wal_bytes, jobs);
   json_[key]["services"] = services;
   json_[key]["processes"] = processes;
 }

@@ -235,7 +235,9 @@ void FluxJobWriter::Write(const std::vector<FluxJobWrite>& writes) {
     const std::string& job_id = write.fact.job_id();
     Outcome outcome{job_id, write.fact.version(), write.resource_version, details.status()};
     if (outcome.status.ok() && !write.shown) {
+      const auto begun = clock_.Monotonic();
       const auto object = WriteOne(write, (*details)[job_id]);
+      outcome.took = clock_.Monotonic() - begun;
       outcome.status = object.status();
       // Nothing is written after an end, but for what was rejected and is handed in again.
       if (object.ok() && !HasEnded(write.fact)) {
@@ -305,6 +307,7 @@ void FluxJobWriter::WriteEvent(const std::string& space, const std::string& even
 
 void FluxJobWriter::Settle(const Outcome& outcome) {
   std::lock_guard lock(mutex_);
+  if (outcome.took.has_value()) planner_.Took(*outcome.took);
   if (outcome.status.ok()) {
     planner_.Written(outcome.job_id, outcome.version, outcome.resource_version, Now());
     last_ = absl::OkStatus();

@@ -16,9 +16,11 @@
 // Changed, PoolsGained, PoolsLost, Waiting and Moved are thread-safe and quick.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -74,6 +76,7 @@ class FluxJobWriter final : public JobObserver {
     uint64_t version = 0;
     std::string resource_version;
     absl::Status status;
+    std::optional<std::chrono::duration<double>> took{};  // to write it
   };
 
   // Which version of its job an object shows.

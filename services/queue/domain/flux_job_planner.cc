@@ -8,6 +8,9 @@
 namespace fluxqueue::queue {
 namespace {
 
+// How much the latest call counts among those before it.
+constexpr double kNewest = 1.0 / 16;
+
 bool IsTerminal(events::v1::JobState state) {
   return state == events::v1::JOB_STATE_SUCCEEDED || state == events::v1::JOB_STATE_FAILED ||
          state == events::v1::JOB_STATE_CANCELLED || state == events::v1::JOB_STATE_REJECTED;
@@ -118,9 +121,20 @@ void FluxJobPlanner::SetDue(const std::string& job_id, Entry& entry, std::option
   if (due) due_.emplace(*due, job_id);
 }
 
+double FluxJobPlanner::Rate() const {
+  const double most = times_.writes_per_second;
+  return call_seconds_ * most > 1 ? 1 / call_seconds_ : most;
+}
+
+void FluxJobPlanner::Took(std::chrono::duration<double> call) {
+  call_seconds_ += kNewest * (call.count() - call_seconds_);
+}
+
 std::vector<FluxJobWrite> FluxJobPlanner::TakeDue(Millis now, size_t max) {
   std::vector<FluxJobWrite> writes;
   if (now < next_take_) return writes;
+  const double rate = Rate();
+  max = std::min(max, static_cast<size_t>(std::max(1.0, rate)));
   int64_t calls = 0;
   while (!due_.empty() && due_.begin()->first <= now && writes.size() < max) {
     Entry& entry = jobs_.at(due_.begin()->second);
@@ -135,7 +149,7 @@ std::vector<FluxJobWrite> FluxJobPlanner::TakeDue(Millis now, size_t max) {
     calls += (shown ? 0 : 1) + (entry.telling == JobStep::kNone ? 0 : 1);
     writes.push_back({entry.fact, entry.position, entry.resource_version, shown, entry.telling});
   }
-  next_take_ = now + Millis(1000 * calls / times_.writes_per_second);
+  next_take_ = now + Millis(static_cast<int64_t>(1000 * static_cast<double>(calls) / rate));
   return writes;
 }
 

@@ -6,8 +6,9 @@
 //   - after that a job is written at most once an `interval`, with its latest fact;
 //   - a position that moved is written only when nothing else is, every `position_interval` at
 //     most;
-//   - all jobs together are written `writes_per_second` times at most: what people look at must not
-//     take the API server from what starts their jobs.
+//   - all jobs together are written `writes_per_second` times at most, and no faster than one write
+//     after the other would go: what people look at must not take the API server from what starts
+//     their jobs. Where it grows slow, writes grow few, and more jobs are through by their first.
 //
 // With the writes go Events on the user's object, one for each step of an attempt at most. A job
 // that starts within `told_after` costs none; of steps that follow each other quickly the last one
@@ -19,6 +20,7 @@
 // Pure: time is an argument (any monotonic zero). Not thread-safe.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -73,8 +75,8 @@ class FluxJobPlanner {
   // A waiting job has moved. Unknown jobs are ignored.
   void Move(const std::string& job_id, int64_t position, Millis now);
 
-  // Takes up to `max` jobs whose write is due, longest due first. Each is then in flight until
-  // Written, Failed or Gone says how it went.
+  // Takes up to `max` jobs whose write is due, longest due first, and no more than may be written
+  // within a second. Each is then in flight until Written, Failed or Gone says how it went.
   std::vector<FluxJobWrite> TakeDue(Millis now, size_t max);
 
   // The object shows `version` now, and is at `resource_version`.
@@ -84,6 +86,8 @@ class FluxJobPlanner {
                Millis now);
   // To be tried again after a backoff.
   void Failed(const std::string& job_id, Millis now);
+  // What a call to the API server took.
+  void Took(std::chrono::duration<double> call);
   // There is nothing to show `version` of the job on: its workload is gone, or its object shows a
   // later one. A later one that is known by now is still written.
   void Gone(const std::string& job_id, uint64_t version, Millis now);
@@ -121,10 +125,13 @@ class FluxJobPlanner {
   std::optional<Millis> TellAt(const Entry& entry) const;
   std::optional<Millis> DueAt(const Entry& entry, Millis now) const;
   void Schedule(const std::string& job_id, Entry& entry, Millis now);
+  // Writes a second that are allowed.
+  double Rate() const;
   void SetDue(const std::string& job_id, Entry& entry, std::optional<Millis> due);
 
   FluxJobTimes times_;
-  Millis next_take_{0};  // what was taken before has used up the rate until then
+  Millis next_take_{0};      // what was taken before has used up the rate until then
+  double call_seconds_ = 0;  // that a call takes, smoothed
   std::unordered_map<std::string, Entry> jobs_;
   std::set<std::pair<Millis, std::string>> due_;
 };

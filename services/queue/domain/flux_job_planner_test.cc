@@ -51,6 +51,23 @@ TEST(FluxJobPlannerTest, AtMostOneWriteAnInterval) {
   EXPECT_EQ(writes[0].resource_version, "7");
 }
 
+TEST(FluxJobPlannerTest, WritesGrowFewWhereTheApiServerGrowsSlow) {
+  FluxJobPlanner planner({.first_delay = Millis{0}, .writes_per_second = 500});
+  for (int i = 0; i < 2000; ++i) {
+    planner.Observe(Fact("a" + std::to_string(i), 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
+  }
+  planner.Took(std::chrono::milliseconds(1));
+  EXPECT_EQ(planner.TakeDue(Millis(0), 128).size(), 128);
+  EXPECT_EQ(planner.NextDue(), Millis(256)) << "the configured rate";
+  for (int i = 0; i < 200; ++i) planner.Took(std::chrono::milliseconds(100));
+  EXPECT_EQ(planner.TakeDue(Millis(256), 128).size(), 10) << "of a second";
+  EXPECT_NEAR(static_cast<double>(planner.NextDue()->count()), 1256, 1);
+  for (int i = 0; i < 200; ++i) planner.Took(std::chrono::seconds(4));
+  EXPECT_EQ(planner.TakeDue(Millis(1300), 128).size(), 1) << "it goes on, however slow it is";
+  for (int i = 0; i < 200; ++i) planner.Took(std::chrono::milliseconds(1));
+  EXPECT_EQ(planner.TakeDue(Millis(9000), 128).size(), 128) << "it is quick again";
+}
+
 TEST(FluxJobPlannerTest, AFactThatComesDuringAWriteIsWrittenAfterIt) {
   FluxJobPlanner planner({.first_delay = Millis{300}});
   planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
