@@ -8,8 +8,9 @@
 namespace fluxqueue::queue {
 namespace {
 
-// How much the latest call counts among those before it.
+// How much the latest write's time counts among those before it, and the longest that counts.
 constexpr double kNewest = 1.0 / 16;
+constexpr double kLongestSeconds = 1;
 
 bool IsTerminal(events::v1::JobState state) {
   return state == events::v1::JOB_STATE_SUCCEEDED || state == events::v1::JOB_STATE_FAILED ||
@@ -123,11 +124,11 @@ void FluxJobPlanner::SetDue(const std::string& job_id, Entry& entry, std::option
 
 double FluxJobPlanner::Rate() const {
   const double most = times_.writes_per_second;
-  return call_seconds_ * most > 1 ? 1 / call_seconds_ : most;
+  return write_seconds_ * most > 1 ? 1 / write_seconds_ : most;
 }
 
-void FluxJobPlanner::Took(std::chrono::duration<double> call) {
-  call_seconds_ += kNewest * (call.count() - call_seconds_);
+void FluxJobPlanner::Took(std::chrono::duration<double> write) {
+  write_seconds_ += kNewest * (std::min(write.count(), kLongestSeconds) - write_seconds_);
 }
 
 std::vector<FluxJobWrite> FluxJobPlanner::TakeDue(Millis now, size_t max) {

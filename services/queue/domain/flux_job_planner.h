@@ -86,11 +86,13 @@ class FluxJobPlanner {
                Millis now);
   // To be tried again after a backoff.
   void Failed(const std::string& job_id, Millis now);
-  // What a call to the API server took.
-  void Took(std::chrono::duration<double> call);
   // There is nothing to show `version` of the job on: its workload is gone, or its object shows a
   // later one. A later one that is known by now is still written.
   void Gone(const std::string& job_id, uint64_t version, Millis now);
+  // What a write took, whatever came of it. One that took longer than a second counts as a second:
+  // else the calls of an API server that was away would slow all writes for minutes after it.
+  void Took(std::chrono::duration<double> write);
+
   // Another shows the jobs of these pools from now on. Those that have ended are still written.
   void Lost(const std::set<std::string>& pools);
 
@@ -130,8 +132,8 @@ class FluxJobPlanner {
   void SetDue(const std::string& job_id, Entry& entry, std::optional<Millis> due);
 
   FluxJobTimes times_;
-  Millis next_take_{0};      // what was taken before has used up the rate until then
-  double call_seconds_ = 0;  // that a call takes, smoothed
+  Millis next_take_{0};       // what was taken before has used up the rate until then
+  double write_seconds_ = 0;  // that a write takes, smoothed
   std::unordered_map<std::string, Entry> jobs_;
   std::set<std::pair<Millis, std::string>> due_;
 };

@@ -68,6 +68,22 @@ TEST(FluxJobPlannerTest, WritesGrowFewWhereTheApiServerGrowsSlow) {
   EXPECT_EQ(planner.TakeDue(Millis(9000), 128).size(), 128) << "it is quick again";
 }
 
+TEST(FluxJobPlannerTest, AnApiServerThatWasAwaySlowsWritesForSecondsOnly) {
+  FluxJobPlanner planner({.first_delay = Millis{0}});
+  for (int i = 0; i < 200; ++i) {
+    planner.Observe(Fact("a" + std::to_string(i), 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
+  }
+  for (int i = 0; i < 200; ++i) planner.Took(std::chrono::seconds(30));
+  Millis now{0};
+  for (int i = 0; i < 100; ++i) {
+    now = std::max(now, planner.NextDue().value());
+    for (size_t left = planner.TakeDue(now, 1).size(); left > 0; --left) {
+      planner.Took(std::chrono::milliseconds(3));
+    }
+  }
+  EXPECT_LT(now, Millis(30'000)) << "100 writes and their Events";
+}
+
 TEST(FluxJobPlannerTest, AFactThatComesDuringAWriteIsWrittenAfterIt) {
   FluxJobPlanner planner({.first_delay = Millis{300}});
   planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
