@@ -68,6 +68,9 @@ QueueMetrics::QueueMetrics(metrics::Registry& registry)
           "fluxqueue_fluxjob_writes_total", "Writes of FluxJob objects.", {{"result", "ok"}})),
       flux_jobs_failed_(registry.MakeCounter(
           "fluxqueue_fluxjob_writes_total", "Writes of FluxJob objects.", {{"result", "failed"}})),
+      flux_jobs_left_out_(registry.MakeCounter(
+          "fluxqueue_fluxjobs_left_out_total",
+          "Jobs that ended and got no FluxJob: more ended than could be written.")),
       kubernetes_events_(registry.MakeCounter("fluxqueue_kubernetes_events_total",
                                               "Events written on users' objects.")),
       commands_(registry.MakeCounters("fluxqueue_commands_total",

@@ -31,6 +31,7 @@ class QueueMetrics {
   void Timed(const queue_core::Timing& timing);
   void Stale(uint64_t stale, uint64_t unwanted);
   void FluxJobWritten(bool ok) { (ok ? flux_jobs_written_ : flux_jobs_failed_).Add(); }
+  void FluxJobsLeftOut(uint64_t jobs) { flux_jobs_left_out_.Add(static_cast<double>(jobs)); }
   void Command(const events::v1::CommandAccepted& command, const ErrandResult& result);
   void EventWritten() { kubernetes_events_.Add(); }
 
@@ -50,6 +51,7 @@ class QueueMetrics {
   metrics::Counter unwanted_;
   metrics::Counter flux_jobs_written_;
   metrics::Counter flux_jobs_failed_;
+  metrics::Counter flux_jobs_left_out_;
   metrics::Counter kubernetes_events_;
   metrics::CounterFamily commands_;
   std::map<std::string, metrics::Counter> fact_counters_;

@@ -91,6 +91,7 @@ Millis FluxJobWriter::Now() const {
 
 void FluxJobWriter::Changed(std::vector<JobSeen> jobs) {
   std::lock_guard lock(mutex_);
+  const uint64_t left_out = planner_.left_out();
   for (const JobSeen& job : jobs) {
     pools_.insert(job.fact.pool());
     planner_.Observe(job.fact, job.position, Now());
@@ -98,6 +99,7 @@ void FluxJobWriter::Changed(std::vector<JobSeen> jobs) {
       events_.emplace_back(job.fact.workload().namespace_(), std::move(event));
     }
   }
+  metrics_.FluxJobsLeftOut(planner_.left_out() - left_out);
   wake_.notify_one();
 }
 

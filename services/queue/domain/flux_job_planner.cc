@@ -51,6 +51,7 @@ void FluxJobPlanner::Observe(const events::v1::JobFact& fact, int64_t position, 
   entry.fact = fact;
   entry.position = position;
   Schedule(it->first, entry, now);
+  LeaveOut();
 }
 
 void FluxJobPlanner::ObserveShown(const events::v1::JobFact& fact,
@@ -114,12 +115,30 @@ void FluxJobPlanner::Schedule(const std::string& job_id, Entry& entry, Millis no
   std::optional<Millis> due = DueAt(entry, now);
   if (due) due = std::max(now, *due);
   SetDue(job_id, entry, due);
+  SetEnded(job_id, entry, entry.written_version == 0 && IsTerminal(entry.fact.state()));
 }
 
 void FluxJobPlanner::SetDue(const std::string& job_id, Entry& entry, std::optional<Millis> due) {
   if (entry.due) due_.erase({*entry.due, job_id});
   entry.due = due;
   if (due) due_.emplace(*due, job_id);
+}
+
+void FluxJobPlanner::SetEnded(const std::string& job_id, Entry& entry, bool ended) {
+  if (entry.ended.has_value() == ended) return;
+  if (ended) {
+    entry.ended = ended_.insert(ended_.end(), job_id);
+  } else {
+    ended_.erase(*entry.ended);
+    entry.ended.reset();
+  }
+}
+
+void FluxJobPlanner::LeaveOut() {
+  while (ended_.size() > times_.most_ended) {
+    Erase(std::string(ended_.front()));
+    ++left_out_;
+  }
 }
 
 double FluxJobPlanner::Rate() const {
@@ -138,9 +157,10 @@ std::vector<FluxJobWrite> FluxJobPlanner::TakeDue(Millis now, size_t max) {
   max = std::min(max, static_cast<size_t>(std::max(1.0, rate)));
   int64_t calls = 0;
   while (!due_.empty() && due_.begin()->first <= now && writes.size() < max) {
-    Entry& entry = jobs_.at(due_.begin()->second);
-    due_.erase(due_.begin());
-    entry.due.reset();
+    const std::string job_id = due_.begin()->second;
+    Entry& entry = jobs_.at(job_id);
+    SetDue(job_id, entry, std::nullopt);
+    SetEnded(job_id, entry, false);
     entry.in_flight = true;
     const std::optional<Millis> tell = TellAt(entry);
     entry.telling = tell && *tell <= now ? StepAt(entry, now) : JobStep::kNone;
@@ -202,6 +222,7 @@ void FluxJobPlanner::Gone(const std::string& job_id, uint64_t version, Millis no
 void FluxJobPlanner::Erase(const std::string& job_id) {
   const auto it = jobs_.find(job_id);
   SetDue(job_id, it->second, std::nullopt);
+  SetEnded(job_id, it->second, false);
   jobs_.erase(it);
 }
 

@@ -8,7 +8,9 @@
 //     most;
 //   - all jobs together are written `writes_per_second` times at most, and no faster than one write
 //     after the other would go: what people look at must not take the API server from what starts
-//     their jobs. Where it grows slow, writes grow few, and more jobs are through by their first.
+//     their jobs. Where it grows slow, writes grow few, and more jobs are through by their first;
+//   - jobs that end faster than they can be written wait up to `most_ended`; of more the oldest get
+//     no object. Their rows have all that it would have shown.
 //
 // With the writes go Events on the user's object, one for each step of an attempt at most. A job
 // that starts within `told_after` costs none; of steps that follow each other quickly the last one
@@ -22,6 +24,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <list>
 #include <optional>
 #include <set>
 #include <string>
@@ -42,6 +45,7 @@ struct FluxJobTimes {
   Millis told_after{10000};
   Millis not_started_after{300'000};
   int writes_per_second = 500;
+  size_t most_ended = 20'000;
   Millis retry_min{500};
   Millis retry_max{30000};
 };
@@ -102,6 +106,8 @@ class FluxJobPlanner {
   // When TakeDue has something next.
   std::optional<Millis> NextDue() const;
   size_t size() const { return jobs_.size(); }
+  // Jobs that got no object, since the beginning.
+  uint64_t left_out() const { return left_out_; }
 
  private:
   struct Entry {
@@ -114,6 +120,7 @@ class FluxJobPlanner {
     std::optional<Millis> due;  // its place in due_, when it has one
     bool in_flight = false;
     int failures = 0;
+    std::optional<std::list<std::string>::iterator> ended;  // its place in ended_, when it has one
     // Of the fact's attempt.
     Millis known_since{0};
     Millis held_since{0};  // when it was first seen to have its nodes
@@ -130,12 +137,17 @@ class FluxJobPlanner {
   // Writes a second that are allowed.
   double Rate() const;
   void SetDue(const std::string& job_id, Entry& entry, std::optional<Millis> due);
+  // Gives it a place in ended_, or takes it away.
+  void SetEnded(const std::string& job_id, Entry& entry, bool ended);
+  void LeaveOut();
 
   FluxJobTimes times_;
   Millis next_take_{0};       // what was taken before has used up the rate until then
   double write_seconds_ = 0;  // that a write takes, smoothed
   std::unordered_map<std::string, Entry> jobs_;
   std::set<std::pair<Millis, std::string>> due_;
+  std::list<std::string> ended_;  // that have no object and no write in flight, oldest first
+  uint64_t left_out_ = 0;
 };
 
 }  // namespace fluxqueue::queue

@@ -1,5 +1,8 @@
 #include "services/queue/domain/flux_job_planner.h"
 
+#include <set>
+#include <string>
+
 #include <gtest/gtest.h>
 
 namespace fluxqueue::queue {
@@ -66,6 +69,31 @@ TEST(FluxJobPlannerTest, WritesGrowFewWhereTheApiServerGrowsSlow) {
   EXPECT_EQ(planner.TakeDue(Millis(1300), 128).size(), 1) << "it goes on, however slow it is";
   for (int i = 0; i < 200; ++i) planner.Took(std::chrono::milliseconds(1));
   EXPECT_EQ(planner.TakeDue(Millis(9000), 128).size(), 128) << "it is quick again";
+}
+
+TEST(FluxJobPlannerTest, OfJobsThatEndFasterThanTheyAreWrittenTheOldestGetNoObject) {
+  FluxJobPlanner planner({.first_delay = Millis{0}, .most_ended = 3});
+  planner.Observe(Fact("seen", 1, events::v1::JOB_STATE_RUNNING), 0, Millis(0));
+  planner.TakeDue(Millis(0), 10);
+  planner.Written("seen", 1, "7", Millis(0));
+  planner.Observe(Fact("live", 1, events::v1::JOB_STATE_RUNNING), 0, Millis(0));
+  planner.Observe(Fact("seen", 2, events::v1::JOB_STATE_SUCCEEDED), 0, Millis(0));
+  planner.Observe(Fact("under way", 1, events::v1::JOB_STATE_SUCCEEDED), 0, Millis(0));
+  const auto under_way = planner.TakeDue(Millis(100), 10);
+  ASSERT_EQ(under_way.size(), 2) << "live, and under way";
+  for (const char* id : {"a", "b", "c", "d", "e"}) {
+    planner.Observe(Fact(id, 1, events::v1::JOB_STATE_FAILED), 0, Millis(200));
+  }
+  EXPECT_EQ(planner.left_out(), 2);
+  planner.Failed("under way", Millis(200));
+  planner.Observe(Fact("f", 1, events::v1::JOB_STATE_FAILED), 0, Millis(200));
+  EXPECT_EQ(planner.left_out(), 4) << "c and d";
+  std::set<std::string> written;
+  for (const FluxJobWrite& write : planner.TakeDue(Millis(60'000), 100)) {
+    written.insert(write.fact.job_id());
+  }
+  EXPECT_EQ(written, (std::set<std::string>{"seen", "under way", "e", "f"}))
+      << "an object that there is shows the end";
 }
 
 TEST(FluxJobPlannerTest, AnApiServerThatWasAwaySlowsWritesForSecondsOnly) {
