@@ -16,6 +16,9 @@ using std::chrono::microseconds;
 
 namespace {
 
+// How often the machine is looked at, which has to be long beside the kernel's clock tick.
+constexpr Millis kLookEvery{250};
+
 postgres::Options OwnOptions(postgres::Options options, Progress& progress) {
   options.plans = postgres::Plans::kKept;
   options.answered = [&progress] { progress.Step(); };
@@ -105,6 +108,14 @@ absl::Status Committer::Settle(BatchGuard& guard, const absl::Status& cause, std
   }
 }
 
+double Committer::Busy() {
+  if (last_commit_ >= look_at_) {
+    busy_ += (options_.busy() - busy_) / 4;
+    look_at_ = last_commit_ + kLookEvery;
+  }
+  return busy_;
+}
+
 absl::Status Committer::Commit(Batch& batch,
                                BatchGuard& guard,
                                BatchHandler* handler,
@@ -128,7 +139,7 @@ absl::Status Committer::Commit(Batch& batch,
     return status;
   }
   last_commit_ = clock_.Monotonic();
-  pacer_.Committed(last_commit_, last_commit_ - begun);
+  pacer_.Committed(last_commit_, last_commit_ - begun, Busy());
   const auto took =
       static_cast<uint64_t>(duration_cast<microseconds>(last_commit_ - begun).count());
 

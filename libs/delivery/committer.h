@@ -105,6 +105,8 @@ class Committer {
                         const std::vector<OutboxRow>& sent,
                         bool* in_doubt);
   absl::Status Settle(BatchGuard& guard, const absl::Status& cause, std::stop_token stop);
+  // Of the last second or so.
+  double Busy();
 
   const LoopOptions& options_;
   const Clock& clock_;
@@ -117,6 +119,8 @@ class Committer {
   Stamper stamper_;
   std::chrono::steady_clock::time_point last_commit_;
   Pacer pacer_;
+  double busy_ = 0;
+  std::chrono::steady_clock::time_point look_at_;
 };
 
 }  // namespace fluxqueue::delivery

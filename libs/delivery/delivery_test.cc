@@ -177,27 +177,38 @@ TEST(StreamFilterTest, WhatIsKeptIsSavedLater) {
   EXPECT_TRUE(filter.unsaved().empty());
 }
 
+constexpr double kIdle = 0.2;
+constexpr double kFull = 1;
+
+// Of 5 ms each, by a loop that always has something to commit.
+int CommitsWithin(std::chrono::seconds time, double busy) {
+  Pacer pacer;
+  Pacer::TimePoint now = Pacer::TimePoint(1h);
+  const Pacer::TimePoint begun = now;
+  int commits = 0;
+  for (; now < begun + time; ++commits) {
+    now = std::max(now, pacer.NextAt()) + 5ms;
+    pacer.Committed(now, 5ms, busy);
+  }
+  return commits;
+}
+
 TEST(PacerTest, AnIdleLoopDoesNotWait) {
   Pacer pacer;
   Pacer::TimePoint now = Pacer::TimePoint(1h);
   for (int i = 0; i < 100; ++i) {
     EXPECT_LE(pacer.NextAt(), now);
-    pacer.Committed(now, 5ms);
-    now += 120ms;
+    pacer.Committed(now, 5ms, kFull);
+    now += 220ms;
   }
 }
 
-TEST(PacerTest, ABusyLoopCommitsATwentiethOfItsTime) {
-  Pacer pacer;
-  Pacer::TimePoint now = Pacer::TimePoint(1h);
-  const Pacer::TimePoint begun = now;
-  int commits = 0;
-  for (; now < begun + 10s; ++commits) {
-    now = std::max(now, pacer.NextAt()) + 5ms;
-    pacer.Committed(now, 5ms);
-  }
-  // 0.5 s of commits, and the credit.
-  EXPECT_NEAR(commits, 10s / 100ms, 12);
+TEST(PacerTest, ABusyLoopCommitsLessWhereOthersNeedTheProcessors) {
+  // A fourth of the time, a fortieth, and what the credit pays for.
+  EXPECT_NEAR(CommitsWithin(20s, kIdle), 1000 + 50, 5);
+  EXPECT_NEAR(CommitsWithin(20s, kFull), 100 + 5, 2);
+  const int between = CommitsWithin(20s, (Pacer::kIdleBelow + Pacer::kFullFrom) / 2);
+  EXPECT_NEAR(between, 20s / 110ms + 9, 3) << "a 22nd of it";
 }
 
 TEST(PacerTest, NoCommitIsPutOffForLong) {
@@ -205,7 +216,7 @@ TEST(PacerTest, NoCommitIsPutOffForLong) {
   Pacer::TimePoint now = Pacer::TimePoint(1h);
   for (int i = 0; i < 20; ++i) {
     now = std::max(now, pacer.NextAt()) + 2s;
-    pacer.Committed(now, 2s);
+    pacer.Committed(now, 2s, kFull);
     EXPECT_EQ(pacer.NextAt(), now + Pacer::kLongest);
   }
   EXPECT_LE(pacer.NextAt(), now + 1s);

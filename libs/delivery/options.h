@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
 
 #include "libs/base/clock.h"
+#include "libs/base/processors.h"
 #include "libs/kafka/bus.h"
 #include "libs/kafka/client.h"
 #include "libs/kafka/topics.h"
@@ -51,6 +53,8 @@ struct LoopOptions {
   // The world: Kafka and Postgres, or what is simulated in their place.
   std::shared_ptr<kafka::Bus> bus = kafka::RealBus();
   std::shared_ptr<postgres::Stores> stores = postgres::RealStores();
+  // How busy the machine is, as ProcessorUse says it.
+  std::function<double()> busy = [use = ProcessorUse()]() mutable { return use.Busy(); };
   // Of what is left to chance: how far tries of replicas are apart.
   uint64_t seed = std::random_device()();
 };

@@ -13,6 +13,7 @@ delivery::LoopOptions OptionsOf(World& world, Owner& owner, const std::string& s
   options.idle = Millis(1000);
   options.bus = world.bus().For(owner);
   options.stores = world.database().For(owner);
+  options.busy = [] { return 0.0; };
   options.seed = world.scheduler().chance().Next();
   return options;
 }
