@@ -121,19 +121,6 @@ absl::Status ClusterDriver::Open(bool managed) {
   return absl::OkStatus();
 }
 
-absl::Status ClusterDriver::Close() {
-  jobs_.reset();
-  RETURN_IF_ERROR(client_.Delete(kubernetes::kNamespaces, {}, space_));
-  const TimePoint deadline = SteadyClock::now() + timeout_;
-  while (!absl::IsNotFound(client_.Get(kubernetes::kNamespaces, {}, space_).status())) {
-    if (SteadyClock::now() > deadline) {
-      return Unavailable("namespace {} has not gone after {} s", space_, timeout_.count());
-    }
-    std::this_thread::sleep_for(Millis(500));
-  }
-  return absl::OkStatus();
-}
-
 void ClusterDriver::OnJob(const kubernetes::WatchEvent& event) {
   if (event.object.empty()) return;
   const absl::StatusOr<kubernetes::Job> job = kubernetes::ParseJob(event.object);
@@ -319,24 +306,35 @@ absl::StatusOr<ScaleResult> ClusterDriver::Scale(const std::string& name, int re
   return result;
 }
 
-absl::StatusOr<SingleResult> ClusterDriver::Singles(const std::string& prefix, int count) {
+absl::Status ClusterDriver::AwaitQuiet(const std::function<absl::StatusOr<double>()>& written) {
+  const TimePoint deadline = SteadyClock::now() + timeout_;
+  ASSIGN_OR_RETURN(double before, written());
+  TimePoint since = SteadyClock::now();
+  while (SteadyClock::now() < since + kSettle) {
+    if (SteadyClock::now() > deadline) return Unavailable("the system does not come to rest");
+    std::this_thread::sleep_for(Millis(250));
+    ASSIGN_OR_RETURN(const double now, written());
+    if (now != before) since = SteadyClock::now();
+    before = now;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<double>> ClusterDriver::Singles(
+    const std::string& prefix, int count, const std::function<absl::StatusOr<double>()>& written) {
   ASSIGN_OR_RETURN(const auto pods, WatchPods());
-  SingleResult result;
+  std::vector<double> result;
   for (int i = 0; i < count; ++i) {
     const std::string name = fmt::format("{}-{}", prefix, i);
+    RETURN_IF_ERROR(AwaitQuiet(written));
     const TimePoint called = SteadyClock::now();
     RETURN_IF_ERROR(client_.Create(kubernetes::kJobs, space_, JobObject(name, 1)).status());
-    const TimePoint created = SteadyClock::now();
     RETURN_IF_ERROR(AwaitEnds(prefix, i + 1));
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, timeout_, [&] { return bound_.contains(name); })) {
       return Unavailable("the pod of {} was not seen", name);
     }
-    result.from_call.push_back(Milliseconds(bound_[name] - called));
-    result.from_created.push_back(std::max(0.0, Milliseconds(bound_[name] - created)));
-    lock.unlock();
-    // Longer than the queue waits before it writes the FluxJob: the next finds an idle system.
-    std::this_thread::sleep_for(Millis(400));
+    result.push_back(Milliseconds(bound_[name] - called));
   }
   return result;
 }

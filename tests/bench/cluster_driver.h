@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,12 +29,6 @@ struct BatchResult {
   Writes writes;       // those of the batch
 };
 
-// How long from a Job's creation to its pod's binding, in milliseconds.
-struct SingleResult {
-  std::vector<double> from_call;     // creation: when we called
-  std::vector<double> from_created;  // creation: when the API server had answered
-};
-
 struct ScaleResult {
   double seconds = 0;  // until all pods were seen bound
   Writes writes;
@@ -50,13 +45,14 @@ class ClusterDriver {
 
   // Makes the namespace; its pods and Jobs are Fluxqueue's if `managed`.
   absl::Status Open(bool managed);
-  // Deletes the namespace with all that is in it and waits until it has gone.
-  absl::Status Close();
 
   // `count` Jobs of `pods` pods each. Internal: one of them has failed.
   absl::StatusOr<BatchResult> Batch(const std::string& prefix, int count, int pods);
-  // Each begins when the last has ended.
-  absl::StatusOr<SingleResult> Singles(const std::string& prefix, int count);
+  // How long from each call that creates a Job to its pod's binding, in milliseconds. A Job begins
+  // when the last has ended and `written`, what has been written besides, has not risen for two
+  // seconds.
+  absl::StatusOr<std::vector<double>> Singles(
+      const std::string& prefix, int count, const std::function<absl::StatusOr<double>()>& written);
   // A Deployment that is scaled from none to so many replicas, and deleted.
   absl::StatusOr<ScaleResult> Scale(const std::string& name, int replicas);
 
@@ -69,6 +65,7 @@ class ClusterDriver {
   absl::Status CreateAll(const std::string& prefix, int count, int pods);
   // Until every Job of the prefix has ended.
   absl::Status AwaitEnds(const std::string& prefix, int count);
+  absl::Status AwaitQuiet(const std::function<absl::StatusOr<double>()>& written);
   absl::StatusOr<Writes> ReadWrites();
   // The same, when it does not rise any more.
   absl::StatusOr<Writes> SettledWrites();

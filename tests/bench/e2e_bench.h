@@ -1,13 +1,14 @@
-// tools/bench e2e: the same Jobs on one real control plane, first left to Kubernetes alone (Job
-// controller and kube-scheduler), then through Fluxqueue. Jobs/s, pods/s, writes to the API server,
-// and on the idle system the time from a Job's creation to its pod's binding. Last a Deployment is
-// scaled from none to many replicas.
+// tools/bench e2e: the same Jobs on a real control plane left to Kubernetes alone (Job controller
+// and kube-scheduler, and nothing of ours), and on one with Fluxqueue. Jobs/s, pods/s, writes to
+// the API server, CPU by process, and on the idle system the time from the call that creates a Job
+// to its pod's binding. Last a Deployment is scaled from none to many replicas.
 //
-// The driver is the same for both, and so is the cluster; only the namespace differs. Figures of
-// the two are kept in files, as the services are started in between.
+// The driver is the same for both; each run has a cluster of its own, and leaves its figures in a
+// file.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tests/bench/report.h"
 
@@ -30,7 +31,8 @@ struct E2eOptions {
 // Plays one side and gives its figures as JSON.
 absl::StatusOr<nlohmann::ordered_json> PlayE2e(const E2eOptions& options);
 
-// Both sides, compared, with the targets.
-Report CompareE2e(const nlohmann::ordered_json& plain, const nlohmann::ordered_json& managed);
+// The medians of both sides' runs, compared, with the targets. One run of each at least.
+Report CompareE2e(const std::vector<nlohmann::ordered_json>& plain,
+                  const std::vector<nlohmann::ordered_json>& managed);
 
 }  // namespace fluxqueue::bench

@@ -233,23 +233,43 @@ Answer FakeCluster::Bind(const std::string& pod, std::string_view body, int64_t 
   job.annotations = meta.value("annotations", json::object()).dump();
   job.bound = now_ms;
   ++bound_;
-  const std::vector<Phase> phases =
-      shapes_[job.shape].lasting
-          ? std::vector<Phase>{Phase::kBound, Phase::kRunning}
-          : std::vector<Phase>{Phase::kBound, Phase::kRunning, Phase::kSucceeded};
-  for (const Phase phase : phases) {
-    job.phase = phase;
-    job.pod_version = ++version_;
-    TellPod(job, "MODIFIED");
-  }
-  if (job.phase == Phase::kSucceeded) {
-    job.ended = now_ms;
-    job.job_version = ++version_;
-    ++complete_;
-    TellJob(job, "MODIFIED");
+  Move(job, Phase::kBound);
+  Move(job, Phase::kRunning);
+  const int64_t run_ms = shapes_[job.shape].run_ms;
+  if (run_ms == 0) {
+    End(job, now_ms);
+  } else if (run_ms != kForEver) {
+    ends_.emplace(now_ms + run_ms, found->second);
   }
   return {201,
           R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201})"};
+}
+
+void FakeCluster::Move(Job& job, Phase phase) {
+  job.phase = phase;
+  job.pod_version = ++version_;
+  TellPod(job, "MODIFIED");
+}
+
+void FakeCluster::End(Job& job, int64_t now_ms) {
+  Move(job, Phase::kSucceeded);
+  job.ended = now_ms;
+  job.job_version = ++version_;
+  ++complete_;
+  TellJob(job, "MODIFIED");
+}
+
+void FakeCluster::Advance(int64_t now_ms) {
+  while (!ends_.empty() && ends_.begin()->first <= now_ms) {
+    const size_t job = ends_.begin()->second;
+    ends_.erase(ends_.begin());
+    End(jobs_[job], now_ms);
+  }
+}
+
+std::optional<int64_t> FakeCluster::NextEnd() const {
+  if (ends_.empty()) return std::nullopt;
+  return ends_.begin()->first;
 }
 
 Answer FakeCluster::Create(std::string_view plural, std::string_view body) {

@@ -1,6 +1,6 @@
 // What the fake API server serves: nodes, and one-pod Jobs that have passed the webhook, with a pod
-// each. A pod that is bound runs, succeeds and completes its Job at once, each as a change of its
-// own, as a cluster would show it. FluxJobs and Events are taken and kept.
+// each. A pod that is bound runs, and when its time is over succeeds and completes its Job, each as
+// a change of its own, as a cluster would show it. FluxJobs and Events are taken and kept.
 //
 // Made to cost little, since it shares the machine with what is measured: a Job and its pod are a
 // few fields, from which the texts are made when somebody asks. So there is no history: a watch
@@ -25,11 +25,13 @@ namespace fluxqueue::bench {
 inline constexpr std::string_view kSpace = "bench";
 inline constexpr int kNodeCpu = 8;
 
-// What Jobs ask for, and whether they ever end.
+inline constexpr int64_t kForEver = -1;
+
+// What Jobs ask for, and how long they run.
 struct JobShape {
   std::string prefix = "job";  // names are <prefix>-<number>
   int cpu_millis = 100;
-  bool lasting = false;  // its pod runs for ever
+  int64_t run_ms = 0;  // kForEver: it never ends
 };
 
 // Times of a Job here, in milliseconds since the epoch; 0: not yet.
@@ -54,6 +56,11 @@ class FakeCluster {
 
   // One Job and its pod.
   void Submit(const JobShape& shape, int64_t now_ms);
+
+  // Pods whose time is over end.
+  void Advance(int64_t now_ms);
+  // When the next one is to.
+  std::optional<int64_t> NextEnd() const;
 
   // The requests of Kubernetes' API. `after` is the continue token of a list.
   Answer List(std::string_view plural, std::string_view after, size_t limit) const;
@@ -110,6 +117,8 @@ class FakeCluster {
   std::string PodText(const Job& job) const;
   void TellJob(const Job& job, std::string_view type) const;
   void TellPod(const Job& job, std::string_view type) const;
+  void Move(Job& job, Phase phase);
+  void End(Job& job, int64_t now_ms);
   std::string FluxJobText(const FluxJob& flux_job) const;
   const Job* FindJob(std::string_view name) const;
   // At most `limit` objects of a list, from the `first`th on.
@@ -121,6 +130,7 @@ class FakeCluster {
   std::vector<JobShape> shapes_;
   std::vector<Job> jobs_;
   std::unordered_map<std::string, size_t> by_name_;  // index in jobs_
+  std::multimap<int64_t, size_t> ends_;              // of those that run, and their index
   std::map<std::string, FluxJob, std::less<>> flux_jobs_;
   size_t bound_ = 0;
   size_t complete_ = 0;

@@ -210,6 +210,7 @@ FakeServer::FakeServer(asio::io_context& io, int nodes)
     : io_(io),
       acceptor_(io),
       feed_timer_(io),
+      end_timer_(io),
       bookmark_timer_(io),
       cluster_(nodes, NowMs(), [this](std::string_view plural, std::string_view line) {
         Tell(plural, line);
@@ -278,7 +279,9 @@ void FakeServer::SayBookmarks() {
 Answer FakeServer::Serve(const Incoming& request) {
   if (request.path.starts_with("/bench/")) return Control(request);
   if (request.path == "/readyz") return {200, "ok"};
-  return Api(request);
+  Answer answer = Api(request);
+  ScheduleEnds();
+  return answer;
 }
 
 Answer FakeServer::Api(const Incoming& request) {
@@ -303,8 +306,9 @@ Answer FakeServer::Control(const Incoming& request) {
   const Query query = ParseQuery(request.query);
   if (request.path == "/bench/submit" && request.method == "POST") {
     Feed feed;
-    feed.shape = {
-        Value(query, "prefix"), ToNumber(Value(query, "cpu"), 100), Value(query, "lasting") == "1"};
+    feed.shape = {Value(query, "prefix"),
+                  ToNumber(Value(query, "cpu"), 100),
+                  ToNumber<int64_t>(Value(query, "run"), 0)};
     feed.count = ToNumber<size_t>(Value(query, "count"), 0);
     feed.rate = static_cast<double>(ToNumber<int64_t>(Value(query, "rate"), 0));
     feed.begin = SteadyClock::now();
@@ -343,6 +347,19 @@ void FakeServer::ScheduleFeeds() {
   feed_timer_.async_wait([this](error_code error) {
     feeding_ = false;
     if (!error) RunFeeds();
+  });
+}
+
+void FakeServer::ScheduleEnds() {
+  const std::optional<int64_t> next = cluster_.NextEnd();
+  if (ending_ || !next.has_value()) return;
+  ending_ = true;
+  end_timer_.expires_after(std::chrono::milliseconds(std::max<int64_t>(0, *next - NowMs())));
+  end_timer_.async_wait([this](error_code error) {
+    ending_ = false;
+    if (error) return;
+    cluster_.Advance(NowMs());
+    ScheduleEnds();
   });
 }
 

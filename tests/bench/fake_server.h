@@ -1,7 +1,7 @@
 // The HTTP side of the fake API server, on one thread: requests, endless watches, and what the
 // benchmark tells it:
 //
-//   POST /bench/submit?prefix=P&count=N&rate=R&cpu=MILLIS&lasting=0|1   Jobs, R a second; 0: all at
+//   POST /bench/submit?prefix=P&count=N&rate=R&cpu=MILLIS&run=MS   Jobs, R a second; 0: all at
 //        once, as fast as the watches take them
 //   GET /bench/state        how many Jobs there are, are bound, are complete
 //   GET /bench/jobs?prefix=P   a line for each: uid, and when it was created, bound, ended
@@ -116,16 +116,19 @@ class FakeServer {
   void Tell(std::string_view plural, std::string_view line);
   void RunFeeds();
   void ScheduleFeeds();
+  void ScheduleEnds();
   void SayBookmarks();
   bool WatchesAreBehind() const;
 
   boost::asio::io_context& io_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer feed_timer_;
+  boost::asio::steady_timer end_timer_;
   boost::asio::steady_timer bookmark_timer_;
   std::list<std::shared_ptr<WatchStream>> watches_;
   std::deque<Feed> feeds_;
   bool feeding_ = false;
+  bool ending_ = false;
   FakeCluster cluster_;  // last: it tells its first objects to the watches, of which there are none
 };
 

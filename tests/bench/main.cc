@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -46,10 +48,16 @@ int Play(const E2eOptions& options, const std::string& result) {
   return 0;
 }
 
-absl::StatusOr<Report> Compare(const std::string& plain, const std::string& managed) {
-  ASSIGN_OR_RETURN(const Json first, ReadJson(plain));
-  ASSIGN_OR_RETURN(const Json second, ReadJson(managed));
-  return CompareE2e(first, second);
+absl::StatusOr<Report> Compare(const std::vector<std::string>& plain,
+                               const std::vector<std::string>& managed) {
+  std::vector<Json> sides[2];
+  for (const auto& [paths, runs] : {std::pair(&plain, &sides[0]), std::pair(&managed, &sides[1])}) {
+    for (const std::string& path : *paths) {
+      ASSIGN_OR_RETURN(Json run, ReadJson(path));
+      runs->push_back(std::move(run));
+    }
+  }
+  return CompareE2e(sides[0], sides[1]);
 }
 
 }  // namespace
@@ -90,10 +98,10 @@ int main(int argc, char** argv) {
   play->add_flag("--managed", e2e.managed, "through Fluxqueue");
   play->add_option("--result", result, "where its figures go")->required();
 
-  std::string plain, managed;
-  CLI::App* const compare = app.add_subcommand("compare", "both sides of e2e");
-  compare->add_option("plain", plain)->required();
-  compare->add_option("fluxqueue", managed)->required();
+  std::vector<std::string> plain, managed;
+  CLI::App* const compare = app.add_subcommand("compare", "both sides of e2e, some runs of each");
+  compare->add_option("--plain", plain)->required();
+  compare->add_option("--fluxqueue", managed)->required();
   add_output(compare);
 
   CLI11_PARSE(app, argc, argv);
