@@ -65,8 +65,11 @@ class ClusterDoctor {
                  fmt::format("{}.fluxqueue.io", name),
                  "kubectl apply -f k8s/crds, or upgrade the chart");
     }
-    for (const char* name :
-         {"fluxqueue-keys", "fluxqueue-taken-in", "fluxqueue-stamps", "fluxqueue-bypass"}) {
+    for (const char* name : {"fluxqueue-keys",
+                             "fluxqueue-taken-in",
+                             "fluxqueue-stamps",
+                             "fluxqueue-bypass",
+                             "fluxqueue-bypass-templates"}) {
       CheckThere(
           kPolicies,
           name,

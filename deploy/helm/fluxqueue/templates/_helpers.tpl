@@ -360,6 +360,35 @@ for any change is. */}}
   expression: "variables.may || authorizer.group('fluxqueue.io').resource('fluxqueues').check('scale').allowed()"
 {{- end }}
 
+{{/* Variables of a policy: whether a pod that is resized in place asks for more. */}}
+{{- define "fluxqueue.grows" -}}
+- name: containers
+  expression: >-
+    request.resource.resource != 'pods' ? [] :
+    object.spec.containers + object.spec.?initContainers.orValue([])
+- name: oldContainers
+  expression: >-
+    request.resource.resource != 'pods' || oldObject == null ? [] :
+    oldObject.spec.containers + oldObject.spec.?initContainers.orValue([])
+- name: grows
+  expression: >-
+    has(request.subResource) && request.subResource == 'resize' && variables.containers.exists(c,
+    c.?resources.?requests.orValue({}).exists(k, !variables.oldContainers.exists(o, o.name == c.name &&
+    k in o.?resources.?requests.orValue({}) &&
+    quantity(c.resources.requests[k]).compareTo(quantity(o.resources.requests[k])) <= 0)))
+{{- end }}
+
+{{/* Whether an update, of a policy that has the variables annotations and oldAnnotations, changes the annotation
+fluxqueue.io/retry alone. */}}
+{{- define "fluxqueue.retries" -}}
+object.spec == oldObject.spec && object.metadata.?labels == oldObject.metadata.?labels &&
+object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences &&
+object.metadata.?finalizers == oldObject.metadata.?finalizers &&
+variables.annotations.all(k, k == 'fluxqueue.io/retry' ||
+variables.oldAnnotations[?k] == optional.of(variables.annotations[k])) &&
+variables.oldAnnotations.all(k, k == 'fluxqueue.io/retry' || k in variables.annotations)
+{{- end }}
+
 {{/* When what is in a Secret of the chart's was made, in seconds. A Secret of before there was such an annotation has what it
 was made with. */}}
 {{- define "fluxqueue.madeAt" -}}
