@@ -11,6 +11,13 @@ namespace {
 // How much the latest write's time counts among those before it, and the longest that counts.
 constexpr double kNewest = 1.0 / 16;
 constexpr double kLongestSeconds = 1;
+// How much the best time grows with each write, so that one that was never reached again is
+// forgotten in some hundreds.
+constexpr double kForgetBest = 1.002;
+// Of the writes, those of jobs that have ended and have no object, where others wait, too.
+constexpr double kPartBesideOthers = 0.25;
+// Writes a second of jobs that have ended, however slow the API server is.
+constexpr double kLeastRate = 1;
 
 bool IsTerminal(events::v1::JobState state) {
   return state == events::v1::JOB_STATE_SUCCEEDED || state == events::v1::JOB_STATE_FAILED ||
@@ -115,28 +122,18 @@ void FluxJobPlanner::Schedule(const std::string& job_id, Entry& entry, Millis no
   std::optional<Millis> due = DueAt(entry, now);
   if (due) due = std::max(now, *due);
   SetDue(job_id, entry, due);
-  SetEnded(job_id, entry, entry.written_version == 0 && IsTerminal(entry.fact.state()));
 }
 
 void FluxJobPlanner::SetDue(const std::string& job_id, Entry& entry, std::optional<Millis> due) {
-  if (entry.due) due_.erase({*entry.due, job_id});
+  if (entry.due) (entry.waits_ended ? ended_ : due_).erase({*entry.due, job_id});
   entry.due = due;
-  if (due) due_.emplace(*due, job_id);
-}
-
-void FluxJobPlanner::SetEnded(const std::string& job_id, Entry& entry, bool ended) {
-  if (entry.ended.has_value() == ended) return;
-  if (ended) {
-    entry.ended = ended_.insert(ended_.end(), job_id);
-  } else {
-    ended_.erase(*entry.ended);
-    entry.ended.reset();
-  }
+  entry.waits_ended = entry.written_version == 0 && IsTerminal(entry.fact.state());
+  if (due) (entry.waits_ended ? ended_ : due_).emplace(*due, job_id);
 }
 
 void FluxJobPlanner::LeaveOut() {
   while (ended_.size() > times_.most_ended) {
-    Erase(std::string(ended_.front()));
+    Erase(std::string(ended_.begin()->second));
     ++left_out_;
   }
 }
@@ -146,31 +143,52 @@ double FluxJobPlanner::Rate() const {
   return write_seconds_ * most > 1 ? 1 / write_seconds_ : most;
 }
 
+// A write that takes twice the best is as usual; one that takes more shows that others are at work.
+double FluxJobPlanner::LeisureRate(double part) const {
+  const double ease = write_seconds_ > 0 ? std::min(1.0, 2 * best_seconds_ / write_seconds_) : 1;
+  return std::max(kLeastRate, part * Rate() * ease * ease);
+}
+
 void FluxJobPlanner::Took(std::chrono::duration<double> write) {
-  write_seconds_ += kNewest * (std::min(write.count(), kLongestSeconds) - write_seconds_);
+  const double seconds = std::min(write.count(), kLongestSeconds);
+  write_seconds_ += kNewest * (seconds - write_seconds_);
+  best_seconds_ = best_seconds_ == 0 ? seconds : std::min(seconds, best_seconds_ * kForgetBest);
+}
+
+FluxJobWrite FluxJobPlanner::Take(std::set<std::pair<Millis, std::string>>& due,
+                                  Millis now,
+                                  int64_t* calls) {
+  const std::string job_id = due.begin()->second;
+  Entry& entry = jobs_.at(job_id);
+  SetDue(job_id, entry, std::nullopt);
+  entry.in_flight = true;
+  const std::optional<Millis> tell = TellAt(entry);
+  entry.telling = tell && *tell <= now ? StepAt(entry, now) : JobStep::kNone;
+  const bool shown = entry.failures == 0 && entry.written_version == entry.fact.version() &&
+                     entry.written_position == entry.position;
+  entry.written_position = entry.position;
+  *calls += (shown ? 0 : 1) + (entry.telling == JobStep::kNone ? 0 : 1);
+  return {entry.fact, entry.position, entry.resource_version, shown, entry.telling};
 }
 
 std::vector<FluxJobWrite> FluxJobPlanner::TakeDue(Millis now, size_t max) {
   std::vector<FluxJobWrite> writes;
   if (now < next_take_) return writes;
-  const double rate = Rate();
-  max = std::min(max, static_cast<size_t>(std::max(1.0, rate)));
   int64_t calls = 0;
-  while (!due_.empty() && due_.begin()->first <= now && writes.size() < max) {
-    const std::string job_id = due_.begin()->second;
-    Entry& entry = jobs_.at(job_id);
-    SetDue(job_id, entry, std::nullopt);
-    SetEnded(job_id, entry, false);
-    entry.in_flight = true;
-    const std::optional<Millis> tell = TellAt(entry);
-    entry.telling = tell && *tell <= now ? StepAt(entry, now) : JobStep::kNone;
-    const bool shown = entry.failures == 0 && entry.written_version == entry.fact.version() &&
-                       entry.written_position == entry.position;
-    entry.written_position = entry.position;
-    calls += (shown ? 0 : 1) + (entry.telling == JobStep::kNone ? 0 : 1);
-    writes.push_back({entry.fact, entry.position, entry.resource_version, shown, entry.telling});
+  const auto take = [&](auto& due, double rate) {
+    const size_t most = std::min(max, static_cast<size_t>(std::max(1.0, rate)));
+    while (!due.empty() && due.begin()->first <= now && writes.size() < most) {
+      writes.push_back(Take(due, now, &calls));
+    }
+    return now + Millis(static_cast<int64_t>(1000 * static_cast<double>(calls) / rate));
+  };
+  if (now >= next_ended_) {
+    const bool others_wait = !due_.empty() && due_.begin()->first <= now;
+    next_ended_ = take(ended_, LeisureRate(others_wait ? kPartBesideOthers : 1));
   }
-  next_take_ = now + Millis(static_cast<int64_t>(1000 * static_cast<double>(calls) / rate));
+  const size_t ended = writes.size();
+  next_take_ = take(due_, Rate());
+  std::ranges::rotate(writes, writes.begin() + static_cast<std::ptrdiff_t>(ended));
   return writes;
 }
 
@@ -222,7 +240,6 @@ void FluxJobPlanner::Gone(const std::string& job_id, uint64_t version, Millis no
 void FluxJobPlanner::Erase(const std::string& job_id) {
   const auto it = jobs_.find(job_id);
   SetDue(job_id, it->second, std::nullopt);
-  SetEnded(job_id, it->second, false);
   jobs_.erase(it);
 }
 
@@ -250,8 +267,13 @@ std::vector<std::string> FluxJobPlanner::Waiting(size_t max) const {
 }
 
 std::optional<Millis> FluxJobPlanner::NextDue() const {
-  if (due_.empty()) return std::nullopt;
-  return std::max(due_.begin()->first, next_take_);
+  std::optional<Millis> next;
+  if (!due_.empty()) next = std::max(due_.begin()->first, next_take_);
+  if (!ended_.empty()) {
+    const Millis ended = std::max({ended_.begin()->first, next_take_, next_ended_});
+    next = std::min(next.value_or(ended), ended);
+  }
+  return next;
 }
 
 }  // namespace fluxqueue::queue

@@ -9,8 +9,9 @@
 //   - all jobs together are written `writes_per_second` times at most, and no faster than one write
 //     after the other would go: what people look at must not take the API server from what starts
 //     their jobs. Where it grows slow, writes grow few, and more jobs are through by their first;
-//   - jobs that end faster than they can be written wait up to `most_ended`; of more the oldest get
-//     no object. Their rows have all that it would have shown.
+//   - a job that has ended and has no object yet gets it when the API server is at leisure: the
+//     longer writes take than they may, the fewer. Up to `most_ended` such jobs wait; of more the
+//     oldest get no object. Their rows have all that it would have shown.
 //
 // With the writes go Events on the user's object, one for each step of an attempt at most. A job
 // that starts within `told_after` costs none; of steps that follow each other quickly the last one
@@ -24,7 +25,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <list>
 #include <optional>
 #include <set>
 #include <string>
@@ -117,10 +117,10 @@ class FluxJobPlanner {
     uint64_t written_version = 0;
     std::string resource_version;
     Millis written_at{0};
-    std::optional<Millis> due;  // its place in due_, when it has one
+    std::optional<Millis> due;  // its place in due_ or ended_, when it has one
+    bool waits_ended = false;   // it is in ended_
     bool in_flight = false;
     int failures = 0;
-    std::optional<std::list<std::string>::iterator> ended;  // its place in ended_, when it has one
     // Of the fact's attempt.
     Millis known_since{0};
     Millis held_since{0};  // when it was first seen to have its nodes
@@ -136,17 +136,21 @@ class FluxJobPlanner {
   void Schedule(const std::string& job_id, Entry& entry, Millis now);
   // Writes a second that are allowed.
   double Rate() const;
+  // Of jobs in ended_, where these may have `part` of all.
+  double LeisureRate(double part) const;
   void SetDue(const std::string& job_id, Entry& entry, std::optional<Millis> due);
-  // Gives it a place in ended_, or takes it away.
-  void SetEnded(const std::string& job_id, Entry& entry, bool ended);
   void LeaveOut();
+  // The first of `due` is on its way; `calls` counts what that takes.
+  FluxJobWrite Take(std::set<std::pair<Millis, std::string>>& due, Millis now, int64_t* calls);
 
   FluxJobTimes times_;
   Millis next_take_{0};       // what was taken before has used up the rate until then
+  Millis next_ended_{0};      // and that of jobs in ended_
   double write_seconds_ = 0;  // that a write takes, smoothed
+  double best_seconds_ = 0;   // the least that one took lately
   std::unordered_map<std::string, Entry> jobs_;
   std::set<std::pair<Millis, std::string>> due_;
-  std::list<std::string> ended_;  // that have no object and no write in flight, oldest first
+  std::set<std::pair<Millis, std::string>> ended_;  // those that have ended and have no object
   uint64_t left_out_ = 0;
 };
 

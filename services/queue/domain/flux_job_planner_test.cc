@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -69,6 +70,39 @@ TEST(FluxJobPlannerTest, WritesGrowFewWhereTheApiServerGrowsSlow) {
   EXPECT_EQ(planner.TakeDue(Millis(1300), 128).size(), 1) << "it goes on, however slow it is";
   for (int i = 0; i < 200; ++i) planner.Took(std::chrono::milliseconds(1));
   EXPECT_EQ(planner.TakeDue(Millis(9000), 128).size(), 128) << "it is quick again";
+}
+
+TEST(FluxJobPlannerTest, EndsAreWrittenWhenTheApiServerIsAtLeisure) {
+  FluxJobPlanner planner({.first_delay = Millis{0}});
+  for (int i = 0; i < 1000; ++i) {
+    planner.Observe(
+        Fact("e" + std::to_string(i), 1, events::v1::JOB_STATE_SUCCEEDED), 0, Millis(0));
+  }
+  Millis now{0};
+  // How many of the ended jobs, and of one more that runs each time, are written in ten seconds.
+  const auto written = [&](Millis took) {
+    int ended = 0;
+    int running = 0;
+    for (const Millis until = now + Millis(10'000); now < until;) {
+      const std::string id = "r" + std::to_string(now.count());
+      planner.Observe(Fact(id, 1, events::v1::JOB_STATE_RUNNING), 0, now);
+      for (const FluxJobWrite& write : planner.TakeDue(now, 1)) {
+        ++(write.fact.state() == events::v1::JOB_STATE_RUNNING ? running : ended);
+        planner.Took(took);
+        planner.Written(write.fact.job_id(), 1, "7", now);
+      }
+      now = std::max(now + Millis(1), *planner.NextDue());
+    }
+    return std::pair(ended, running);
+  };
+  const auto [ended_at_leisure, beside] = written(Millis(20));
+  EXPECT_GT(ended_at_leisure, 100);
+  EXPECT_GT(beside, 100) << "both have their part";
+  for (int i = 0; i < 100; ++i) planner.Took(Millis(100));
+  const auto [ended_in_a_rush, shown] = written(Millis(100));
+  EXPECT_GE(ended_in_a_rush, 10) << "one a second, however busy it is";
+  EXPECT_LE(ended_in_a_rush, 30);
+  EXPECT_GT(shown, 60) << "what people look at now goes on";
 }
 
 TEST(FluxJobPlannerTest, OfJobsThatEndFasterThanTheyAreWrittenTheOldestGetNoObject) {
