@@ -14,6 +14,10 @@ constexpr double kLongestSeconds = 1;
 // How much the best time grows with each write, so that one that was never reached again is
 // forgotten in some hundreds.
 constexpr double kForgetBest = 1.002;
+// A write that takes twice the best is as usual; one that takes more shows that others are at work.
+constexpr double kUsual = 2;
+// The first write of a job waits up to five times as long where the API server is slow.
+constexpr double kLeastEase = 0.2;
 // Of the writes, those of jobs that have ended and have no object, where others wait, too.
 constexpr double kPartBesideOthers = 0.25;
 // Writes a second of jobs that have ended, however slow the API server is.
@@ -105,7 +109,11 @@ std::optional<Millis> FluxJobPlanner::DueAt(const Entry& entry, Millis now) cons
   if (entry.failures > 0) {
     return now + BackoffDelay(times_.retry_min, times_.retry_max, entry.failures);
   }
-  if (entry.written_version == 0) return entry.due.value_or(now + times_.first_delay);
+  if (entry.written_version == 0) {
+    const Millis delay(static_cast<int64_t>(static_cast<double>(times_.first_delay.count()) /
+                                            std::max(Ease(), kLeastEase)));
+    return entry.due.value_or(now + delay);
+  }
   if (entry.written_version < entry.fact.version()) return entry.written_at + times_.interval;
   std::optional<Millis> due = TellAt(entry);
   if (entry.written_position != entry.position) {
@@ -143,10 +151,12 @@ double FluxJobPlanner::Rate() const {
   return write_seconds_ * most > 1 ? 1 / write_seconds_ : most;
 }
 
-// A write that takes twice the best is as usual; one that takes more shows that others are at work.
+double FluxJobPlanner::Ease() const {
+  return write_seconds_ > 0 ? std::min(1.0, kUsual * best_seconds_ / write_seconds_) : 1;
+}
+
 double FluxJobPlanner::LeisureRate(double part) const {
-  const double ease = write_seconds_ > 0 ? std::min(1.0, 2 * best_seconds_ / write_seconds_) : 1;
-  return std::max(kLeastRate, part * Rate() * ease * ease);
+  return std::max(kLeastRate, part * Rate() * Ease() * Ease());
 }
 
 void FluxJobPlanner::Took(std::chrono::duration<double> write) {

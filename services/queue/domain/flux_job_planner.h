@@ -1,8 +1,9 @@
 // Decides when the FluxJob object of each job is written. A write to the API server is the dearest
 // thing in the system, so facts are coalesced:
 //
-//   - the first write waits `first_delay` after the first fact, so that a job that is quickly
-//     through costs one write, with its end in it;
+//   - the first write waits `first_delay` after the first fact, longer where the API server is
+//   slow,
+//     so that a job that is quickly through costs one write, with its end in it;
 //   - after that a job is written at most once an `interval`, with its latest fact;
 //   - a position that moved is written only when nothing else is, every `position_interval` at
 //     most;
@@ -136,6 +137,8 @@ class FluxJobPlanner {
   void Schedule(const std::string& job_id, Entry& entry, Millis now);
   // Writes a second that are allowed.
   double Rate() const;
+  // Whether the API server is at leisure: 1, down to 0 where writes take far longer than the best.
+  double Ease() const;
   // Of jobs in ended_, where these may have `part` of all.
   double LeisureRate(double part) const;
   void SetDue(const std::string& job_id, Entry& entry, std::optional<Millis> due);

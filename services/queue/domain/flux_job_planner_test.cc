@@ -72,6 +72,18 @@ TEST(FluxJobPlannerTest, WritesGrowFewWhereTheApiServerGrowsSlow) {
   EXPECT_EQ(planner.TakeDue(Millis(9000), 128).size(), 128) << "it is quick again";
 }
 
+TEST(FluxJobPlannerTest, TheFirstWriteWaitsLongerWhereTheApiServerIsSlow) {
+  FluxJobPlanner planner({.first_delay = Millis{1000}});
+  for (int i = 0; i < 200; ++i) planner.Took(std::chrono::milliseconds(10));
+  planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
+  EXPECT_EQ(planner.NextDue(), Millis(1000)) << "it is as it always was";
+  for (int i = 0; i < 200; ++i) planner.Took(std::chrono::milliseconds(60));
+  planner.Observe(Fact("b", 1, events::v1::JOB_STATE_PENDING), 1, Millis(1000));
+  ASSERT_EQ(planner.TakeDue(Millis(1000), 10).size(), 1);
+  EXPECT_GE(planner.NextDue(), Millis(2500));
+  EXPECT_LE(planner.NextDue(), Millis(6000));
+}
+
 TEST(FluxJobPlannerTest, EndsAreWrittenWhenTheApiServerIsAtLeisure) {
   FluxJobPlanner planner({.first_delay = Millis{0}});
   for (int i = 0; i < 1000; ++i) {
