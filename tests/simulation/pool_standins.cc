@@ -136,6 +136,14 @@ absl::Status Teller::Write(pqxx::transaction_base& /*tx*/) {
   return absl::OkStatus();
 }
 
+// One that was killed between its commit and the start has said the start all the same.
+absl::Status Starter::Load(pqxx::transaction_base& /*tx*/, int /*partition*/) {
+  for (const auto& [id, attempt] : world_.database().Of<StandInTables>().starts.rows()) {
+    world_.StartJob(id, attempt);
+  }
+  return absl::OkStatus();
+}
+
 bool Starter::IsNews(const events::v1::JobFact& fact) {
   const uint64_t* row = world_.database().Of<StandInTables>().versions.Find(fact.job_id());
   const uint64_t known = std::max(row == nullptr ? 0 : *row, versions_[fact.job_id()]);
@@ -167,6 +175,9 @@ absl::Status Starter::Handle(const delivery::Record& record, Outbox& outbox) {
 absl::Status Starter::Write(pqxx::transaction_base& /*tx*/) {
   for (const auto& [id, version] : versions_) {
     world_.database().Of<StandInTables>().versions.Put(id, version);
+  }
+  for (const auto& [id, attempt] : starts_) {
+    world_.database().Of<StandInTables>().starts.Put(id, attempt);
   }
   return absl::OkStatus();
 }

@@ -19,9 +19,10 @@ events::v1::PoolConfigured ConfigOfPool();
 
 // What they have said and handled, in the database: each thing is said once.
 struct StandInTables {
-  explicit StandInTables(Undo& undo) : said(undo), versions(undo) {}
+  explicit StandInTables(Undo& undo) : said(undo), versions(undo), starts(undo) {}
   Table<std::string, bool> said;          // by what is said
   Table<std::string, uint64_t> versions;  // of jobs, handled by the binder
+  Table<std::string, uint32_t> starts;    // by job: the attempt that it has started, 0: stopped
 };
 
 // Admission and cleanup: tells the queue and the matcher of jobs and nodes, as they are.
@@ -56,7 +57,7 @@ class Teller final : public delivery::ShardHandler {
 class Starter final : public delivery::PartitionHandler {
  public:
   explicit Starter(PoolWorld& world) : world_(world) {}
-  absl::Status Load(pqxx::transaction_base&, int) override { return absl::OkStatus(); }
+  absl::Status Load(pqxx::transaction_base& tx, int partition) override;
   void Drop(int) override {}
   absl::Status Handle(const delivery::Record& record, delivery::Outbox& outbox) override;
   bool HasWork() const override { return false; }

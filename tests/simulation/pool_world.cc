@@ -51,7 +51,7 @@ void PoolWorld::TakeNode(int number, bool away) {
 
 void PoolWorld::StartJob(const std::string& id, uint32_t attempt) {
   Job& job = jobs_.at(id);
-  if (job.ended) return;
+  if (job.ended || job.attempt == attempt) return;
   if (attempt != 0 && job.attempt != 0 && job.attempt != attempt) {
     Fail(fmt::format("{} is started twice", id));
   }
