@@ -144,10 +144,17 @@ absl::Status SimCluster::Check(const Object& object,
 
 absl::StatusOr<std::string> SimCluster::Get(const Resource& resource,
                                             const std::string& space,
-                                            const std::string& name) const {
+                                            const std::string& name) {
   const Stored found = Find(resource, space, name);
   if (found == nullptr) return NotFound(name);
+  if (resource.plural == kubernetes::kNodes.plural) nodes_seen_[found->uid] = scheduler_.now();
   return found->text;
+}
+
+std::optional<TimePoint> SimCluster::NodeSeen(const std::string& uid) const {
+  const auto seen = nodes_seen_.find(uid);
+  if (seen == nodes_seen_.end()) return std::nullopt;
+  return seen->second;
 }
 
 absl::StatusOr<std::string> SimCluster::Patch(const Resource& resource,

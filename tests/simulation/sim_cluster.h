@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -79,6 +80,8 @@ class SimCluster {
   void CutWatches(bool expire);
   // When the last Binding that was done had been sent.
   TimePoint binding_sent() const { return binding_sent_; }
+  // When a call last saw the node of this uid; unset: none has.
+  std::optional<TimePoint> NodeSeen(const std::string& uid) const;
   // As when a backup is restored that lacks the last changes, as the documentation says: objects
   // have the versions that they had, later ones are far higher, and no watch can go on.
   void GoBack(size_t changes);
@@ -102,7 +105,7 @@ class SimCluster {
 
   absl::StatusOr<std::string> Get(const kubernetes::Resource& resource,
                                   const std::string& space,
-                                  const std::string& name) const;
+                                  const std::string& name);
   absl::StatusOr<std::string> Patch(const kubernetes::Resource& resource,
                                     const std::string& space,
                                     const std::string& name,
@@ -145,6 +148,7 @@ class SimCluster {
   uint64_t backups_ = 0;
   uint64_t uids_ = 0;
   TimePoint binding_sent_{};
+  std::map<std::string, TimePoint> nodes_seen_;  // by uid
 };
 
 // The string at that JSON pointer; empty: there is none.
