@@ -16,6 +16,7 @@
 
 #include "fluxqueue/matcher/v1/matcher.grpc.pb.h"
 
+#include "tests/bench/await.h"
 #include "tests/bench/report.h"
 
 namespace fluxqueue::bench {
@@ -25,6 +26,7 @@ namespace v1 = matcher::v1;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::milliseconds kLook{100};
 constexpr double kWantedLoneMs = 30;
 const char kJobspec[] = R"({"version": 1, "resources": [{"type": "slot", "count": 1, "label": "s",
     "with": [{"type": "cpu", "count": 1000}]}],
@@ -60,19 +62,19 @@ class Client {
 
   // The pool is known and its nodes are; what is in the way after kPatience is a problem.
   void AwaitPool() {
-    const auto patience = Clock::now() + kPatience;
     v1::ReleaseRequest release;
-    while (release.job_id().empty()) {
+    std::string why_not;
+    const auto matches = [&] {
       grpc::ClientContext context;
       v1::MatchResponse matched;
       const grpc::Status status = stub_->Match(&context, match_, &matched);
-      if (status.ok() && matched.outcome() == v1::OUTCOME_ALLOCATED) {
-        release.set_job_id(matched.job_id());
-      } else if (Clock::now() > patience) {
-        return Fail(status.ok() ? matched.reason() : status.error_message());
-      } else {
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      }
+      why_not = status.ok() ? matched.reason() : status.error_message();
+      const bool held = status.ok() && matched.outcome() == v1::OUTCOME_ALLOCATED;
+      if (held) release.set_job_id(matched.job_id());
+      return held;
+    };
+    if (const auto ready = Await(kPatience, kLook, matches); !ready.ok() || !*ready) {
+      return Fail(why_not);
     }
     grpc::ClientContext context;
     v1::ReleaseResponse released;

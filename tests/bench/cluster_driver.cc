@@ -14,6 +14,7 @@
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/resource.h"
 #include "libs/kubernetes/views.h"
+#include "tests/bench/await.h"
 #include "tests/bench/probe.h"
 
 namespace fluxqueue::bench {
@@ -23,7 +24,9 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kCreators = 16;
 constexpr std::chrono::seconds kSettle{2};
-constexpr int kSettleTries = 30;
+// What still rises then counts as it is.
+constexpr std::chrono::seconds kSettleAtMost{60};
+constexpr Millis kLook{100};
 constexpr kubernetes::Resource kServiceAccounts{"", "v1", "serviceaccounts"};
 constexpr kubernetes::Resource kDeployments{"apps", "v1", "deployments"};
 constexpr std::string_view kJobNameLabel = "batch.kubernetes.io/job-name";
@@ -48,12 +51,6 @@ std::string LabelOf(const std::string& labels, std::string_view key) {
 bool IsWrite(const std::string& verb) {
   return verb == "POST" || verb == "PUT" || verb == "PATCH" || verb == "DELETE" ||
          verb == "APPLY" || verb == "DELETECOLLECTION";
-}
-
-double Sum(const Writes& writes) {
-  double sum = 0;
-  for (const auto& [what, count] : writes) sum += count;
-  return sum;
 }
 
 // "gang-17" → "gang".
@@ -105,13 +102,12 @@ absl::Status ClusterDriver::Open(bool managed) {
                       labels))
           .status());
   // Without it no pod can be made there.
-  const TimePoint deadline = SteadyClock::now() + timeout_;
-  while (!client_.Get(kServiceAccounts, space_, "default").ok()) {
-    if (SteadyClock::now() > deadline) {
-      return Unavailable(
-          "namespace {} has no service account yet: does the controller manager run?", space_);
-    }
-    std::this_thread::sleep_for(Millis(100));
+  ASSIGN_OR_RETURN(const bool open, Await(timeout_, kLook, [this] {
+                     return client_.Get(kServiceAccounts, space_, "default").ok();
+                   }));
+  if (!open) {
+    return Unavailable("namespace {} has no service account yet: does the controller manager run?",
+                       space_);
   }
   kubernetes::WatcherOptions options;
   options.resource = kubernetes::kJobs;
@@ -219,13 +215,13 @@ absl::StatusOr<Writes> ClusterDriver::ReadWrites() {
 }
 
 absl::StatusOr<Writes> ClusterDriver::SettledWrites() {
-  ASSIGN_OR_RETURN(Writes writes, ReadWrites());
-  for (int i = 0; i < kSettleTries; ++i) {
-    std::this_thread::sleep_for(kSettle);
-    const double before = Sum(writes);
+  Writes writes;
+  const auto rest = Await(kSettleAtMost, kSettle, [&]() -> absl::StatusOr<bool> {
+    const Writes before = std::move(writes);
     ASSIGN_OR_RETURN(writes, ReadWrites());
-    if (Sum(writes) == before) break;
-  }
+    return writes == before;
+  });
+  RETURN_IF_ERROR(rest.status());
   return writes;
 }
 
@@ -254,11 +250,8 @@ absl::StatusOr<std::unique_ptr<kubernetes::Watcher>> ClusterDriver::WatchPods() 
   options.selector.space = space_;
   auto pods = std::make_unique<kubernetes::Watcher>(
       client_, options, [this](const kubernetes::WatchEvent& event) { OnPod(event); });
-  const TimePoint deadline = SteadyClock::now() + timeout_;
-  while (!pods->synced()) {
-    if (SteadyClock::now() > deadline) return Unavailable("the pods of {} are not listed", space_);
-    std::this_thread::sleep_for(Millis(10));
-  }
+  ASSIGN_OR_RETURN(const bool listed, Await(timeout_, kLook, [&pods] { return pods->synced(); }));
+  if (!listed) return Unavailable("the pods of {} are not listed", space_);
   return pods;
 }
 
@@ -307,17 +300,15 @@ absl::StatusOr<ScaleResult> ClusterDriver::Scale(const std::string& name, int re
 }
 
 absl::Status ClusterDriver::AwaitQuiet(const std::function<absl::StatusOr<double>()>& written) {
-  const TimePoint deadline = SteadyClock::now() + timeout_;
   ASSIGN_OR_RETURN(double before, written());
   TimePoint since = SteadyClock::now();
-  while (SteadyClock::now() < since + kSettle) {
-    if (SteadyClock::now() > deadline) return Unavailable("the system does not come to rest");
-    std::this_thread::sleep_for(Millis(250));
-    ASSIGN_OR_RETURN(const double now, written());
-    if (now != before) since = SteadyClock::now();
-    before = now;
-  }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool quiet, Await(timeout_, kLook, [&]() -> absl::StatusOr<bool> {
+                     ASSIGN_OR_RETURN(const double now, written());
+                     if (now != before) since = SteadyClock::now();
+                     before = now;
+                     return SteadyClock::now() >= since + kSettle;
+                   }));
+  return quiet ? absl::OkStatus() : Unavailable("the system does not come to rest");
 }
 
 absl::StatusOr<std::vector<double>> ClusterDriver::Singles(

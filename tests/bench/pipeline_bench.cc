@@ -7,7 +7,6 @@
 #include <iterator>
 #include <map>
 #include <sstream>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,14 +14,13 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/postgres/connection.h"
+#include "tests/bench/await.h"
 #include "tests/bench/fake_cluster.h"
 #include "tests/bench/probe.h"
 #include "tests/bench/restart.h"
 
 namespace fluxqueue::bench {
 namespace {
-
-using SteadyClock = std::chrono::steady_clock;
 
 constexpr double kWantedRate = 3000;
 constexpr double kWantedKafkaBytes = 2500;
@@ -109,19 +107,14 @@ absl::StatusOr<int64_t> PipelineBench::Count(const std::string& query) {
 
 absl::Status PipelineBench::Await(const std::string& what,
                                   const std::function<absl::StatusOr<bool>()>& done) {
-  const auto deadline = SteadyClock::now() + std::chrono::seconds(options_.timeout_s);
-  while (true) {
-    ASSIGN_OR_RETURN(const bool reached, done());
-    if (reached) return absl::OkStatus();
-    if (SteadyClock::now() > deadline) {
-      return MakeStatus(absl::StatusCode::kDeadlineExceeded,
-                        "waited {} s for {} in vain; the logs are in {}/logs",
-                        options_.timeout_s,
-                        what,
-                        options_.stack);
-    }
-    std::this_thread::sleep_for(kLook);
-  }
+  const std::chrono::seconds patience(options_.timeout_s);
+  ASSIGN_OR_RETURN(const bool reached, bench::Await(patience, kLook, done));
+  if (reached) return absl::OkStatus();
+  return MakeStatus(absl::StatusCode::kDeadlineExceeded,
+                    "waited {} s for {} in vain; the logs are in {}/logs",
+                    patience.count(),
+                    what,
+                    options_.stack);
 }
 
 absl::Status PipelineBench::AwaitInventory() {

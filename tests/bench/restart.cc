@@ -4,8 +4,6 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
-#include <functional>
-#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -13,6 +11,7 @@
 #include <spawn.h>
 
 #include "libs/base/status_macros.h"
+#include "tests/bench/await.h"
 #include "tests/bench/probe.h"
 
 namespace fluxqueue::bench {
@@ -47,16 +46,6 @@ absl::StatusOr<int> Spawn(std::string command, std::string environment, const st
   return pid;
 }
 
-// False: it was not so within `timeout`.
-bool Await(Millis timeout, const std::function<bool()>& done) {
-  const auto deadline = SteadyClock::now() + timeout;
-  while (!done()) {
-    if (SteadyClock::now() > deadline) return false;
-    std::this_thread::sleep_for(kLook);
-  }
-  return true;
-}
-
 }  // namespace
 
 absl::StatusOr<double> RestartSeconds(const std::string& folder,
@@ -70,14 +59,17 @@ absl::StatusOr<double> RestartSeconds(const std::string& folder,
   if (pid == 0 || port == 0 || command.empty()) return Unavailable("{}-1 does not run", service);
 
   kill(pid, SIGKILL);
-  if (!Await(timeout, [pid] { return !ReadUsage(pid).ok(); })) {
+  ASSIGN_OR_RETURN(const bool ended, Await(timeout, kLook, [pid] { return !ReadUsage(pid).ok(); }));
+  if (!ended) {
     return Unavailable("{}-1 was killed and does not end", service);
   }
   const auto begin = SteadyClock::now();
   ASSIGN_OR_RETURN(const int started, Spawn(command, environment, logs + ".log"));
   std::ofstream(logs + ".pid") << started << "\n";
   const std::string server = fmt::format("http://127.0.0.1:{}", port);
-  if (!Await(timeout, [&server] { return Fetch(server, "/readyz").ok(); })) {
+  ASSIGN_OR_RETURN(const bool ready,
+                   Await(timeout, kLook, [&server] { return Fetch(server, "/readyz").ok(); }));
+  if (!ready) {
     return MakeStatus(absl::StatusCode::kDeadlineExceeded,
                       "{}-1 is not ready {} s after its start; its log: {}.log",
                       service,

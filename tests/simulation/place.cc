@@ -13,8 +13,9 @@ delivery::LoopOptions OptionsOf(World& world, Owner& owner, const std::string& s
   options.idle = Millis(1000);
   options.bus = world.bus().For(owner);
   options.stores = world.database().For(owner);
-  options.busy = [] { return 0.0; };
   options.seed = world.scheduler().chance().Next();
+  // Some loops have a machine to themselves, others one that is full.
+  options.busy = [busy = options.seed % 2 == 0 ? 0.0 : 1.0] { return busy; };
   return options;
 }
 

@@ -199,10 +199,11 @@ void FluxJobWriter::Observe(const Comparison& found) {
   for (const events::v1::JobFact& fact : found.facts) {
     if (!pools_.contains(fact.pool())) continue;
     const auto it = found.shown.find(fact.job_id());
-    if (it == found.shown.end() || it->second.version < fact.version()) {
+    if (it == found.shown.end()) {
       planner_.Observe(fact, 0, Now());
-    } else if (!HasEnded(fact)) {
-      planner_.ObserveShown(fact, it->second.resource_version, Now());
+    } else if (it->second.version < fact.version() || !HasEnded(fact)) {
+      planner_.ObserveShown(
+          fact, std::min(it->second.version, fact.version()), it->second.resource_version, Now());
     }
   }
 }

@@ -49,11 +49,13 @@ JobStep StepOf(const events::v1::JobFact& fact) {
 
 }  // namespace
 
-void FluxJobPlanner::Observe(const events::v1::JobFact& fact, int64_t position, Millis now) {
-  if (model::IsClaim(fact.workload().kind())) return;
+FluxJobPlanner::Entry* FluxJobPlanner::Note(const events::v1::JobFact& fact,
+                                            int64_t position,
+                                            Millis now) {
+  if (model::IsClaim(fact.workload().kind())) return nullptr;
   auto [it, added] = jobs_.try_emplace(fact.job_id());
   Entry& entry = it->second;
-  if (!added && fact.version() <= entry.fact.version()) return;
+  if (!added && fact.version() <= entry.fact.version()) return nullptr;
   if (added || !IsStarting(entry.fact)) entry.held_since = now;
   if (added || fact.attempt() != entry.fact.attempt()) {
     entry.known_since = now;
@@ -61,23 +63,29 @@ void FluxJobPlanner::Observe(const events::v1::JobFact& fact, int64_t position, 
   }
   entry.fact = fact;
   entry.position = position;
-  Schedule(it->first, entry, now);
+  return &entry;
+}
+
+void FluxJobPlanner::Observe(const events::v1::JobFact& fact, int64_t position, Millis now) {
+  Entry* const entry = Note(fact, position, now);
+  if (entry == nullptr) return;
+  Schedule(fact.job_id(), *entry, now);
   LeaveOut();
 }
 
 void FluxJobPlanner::ObserveShown(const events::v1::JobFact& fact,
+                                  uint64_t version,
                                   std::string resource_version,
                                   Millis now) {
-  if (jobs_.contains(fact.job_id())) return;
-  Observe(fact, 0, now);
-  const auto it = jobs_.find(fact.job_id());
-  if (it == jobs_.end()) return;
-  Entry& entry = it->second;
-  entry.written_version = fact.version();
-  entry.resource_version = std::move(resource_version);
-  entry.written_at = now;
-  if (fact.state() == events::v1::JOB_STATE_RUNNING) entry.told = JobStep::kBound;
-  Schedule(it->first, entry, now);
+  if (jobs_.contains(fact.job_id())) return Observe(fact, 0, now);
+  Entry* const entry = Note(fact, 0, now);
+  if (entry == nullptr) return;
+  entry->written_version = version;
+  entry->resource_version = std::move(resource_version);
+  const bool shown = version == fact.version();
+  entry->written_at = shown ? now : now - times_.interval;  // the next write need not wait
+  if (shown && fact.state() == events::v1::JOB_STATE_RUNNING) entry->told = JobStep::kBound;
+  Schedule(fact.job_id(), *entry, now);
 }
 
 void FluxJobPlanner::Move(const std::string& job_id, int64_t position, Millis now) {
@@ -133,10 +141,10 @@ void FluxJobPlanner::Schedule(const std::string& job_id, Entry& entry, Millis no
 }
 
 void FluxJobPlanner::SetDue(const std::string& job_id, Entry& entry, std::optional<Millis> due) {
-  if (entry.due) (entry.waits_ended ? ended_ : due_).erase({*entry.due, job_id});
+  if (entry.due) (entry.in_ended ? ended_ : due_).erase({*entry.due, job_id});
   entry.due = due;
-  entry.waits_ended = entry.written_version == 0 && IsTerminal(entry.fact.state());
-  if (due) (entry.waits_ended ? ended_ : due_).emplace(*due, job_id);
+  entry.in_ended = entry.written_version == 0 && IsTerminal(entry.fact.state());
+  if (due) (entry.in_ended ? ended_ : due_).emplace(*due, job_id);
 }
 
 void FluxJobPlanner::LeaveOut() {

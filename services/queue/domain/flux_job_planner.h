@@ -75,8 +75,12 @@ class FluxJobPlanner {
   // A fact of a job; older versions than the one known are ignored, and claims, which have no
   // FluxJob.
   void Observe(const events::v1::JobFact& fact, int64_t position, Millis now);
-  // As Observe, of a job whose object shows the fact already, at `resource_version`.
-  void ObserveShown(const events::v1::JobFact& fact, std::string resource_version, Millis now);
+  // As Observe, of a job that has an object: it is at `resource_version` and shows `version` of the
+  // job, the fact's or an older one.
+  void ObserveShown(const events::v1::JobFact& fact,
+                    uint64_t version,
+                    std::string resource_version,
+                    Millis now);
   // A waiting job has moved. Unknown jobs are ignored.
   void Move(const std::string& job_id, int64_t position, Millis now);
 
@@ -119,7 +123,7 @@ class FluxJobPlanner {
     std::string resource_version;
     Millis written_at{0};
     std::optional<Millis> due;  // its place in due_ or ended_, when it has one
-    bool waits_ended = false;   // it is in ended_
+    bool in_ended = false;      // that place is in ended_
     bool in_flight = false;
     int failures = 0;
     // Of the fact's attempt.
@@ -129,6 +133,9 @@ class FluxJobPlanner {
     JobStep telling = JobStep::kNone;  // by the write in flight
   };
 
+  // The job's entry with this fact, not scheduled yet; null: it is older than the one known, or of
+  // a claim.
+  Entry* Note(const events::v1::JobFact& fact, int64_t position, Millis now);
   void Erase(const std::string& job_id);
   JobStep StepAt(const Entry& entry, Millis now) const;
   // When the step that it has reached, or the next one, is told. Unset: it was, or need not be.

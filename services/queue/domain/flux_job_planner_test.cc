@@ -142,6 +142,18 @@ TEST(FluxJobPlannerTest, OfJobsThatEndFasterThanTheyAreWrittenTheOldestGetNoObje
       << "an object that there is shows the end";
 }
 
+TEST(FluxJobPlannerTest, AnObjectThatShowsAnOlderStateThanTheEndIsNotLeftOut) {
+  FluxJobPlanner planner({.most_ended = 1});
+  for (const char* id : {"a", "b", "c"}) {
+    planner.ObserveShown(Fact(id, 4, events::v1::JOB_STATE_SUCCEEDED), 3, "7", Millis(0));
+  }
+  EXPECT_EQ(planner.left_out(), 0);
+  const auto writes = planner.TakeDue(Millis(0), 10);
+  ASSERT_EQ(writes.size(), 3);
+  EXPECT_EQ(writes[0].resource_version, "7");
+  EXPECT_FALSE(writes[0].shown);
+}
+
 TEST(FluxJobPlannerTest, AnApiServerThatWasAwaySlowsWritesForSecondsOnly) {
   FluxJobPlanner planner({.first_delay = Millis{0}});
   for (int i = 0; i < 200; ++i) {
@@ -261,14 +273,14 @@ TEST(FluxJobPlannerTest, AJobThatHasItsNodesForLongAndDoesNotRunIsToldOf) {
 // After a restart nothing may come of a job to which nothing happens.
 TEST(FluxJobPlannerTest, WhatIsShownAlreadyIsToldOfAllTheSame) {
   FluxJobPlanner planner({.first_delay = Millis{300}, .not_started_after = Millis{60'000}});
-  planner.ObserveShown(Fact("a", 3, events::v1::JOB_STATE_BOUND), "7", Millis(0));
+  planner.ObserveShown(Fact("a", 3, events::v1::JOB_STATE_BOUND), 3, "7", Millis(0));
   ASSERT_EQ(planner.NextDue(), Millis(60'000));
   const auto told = WriteAt(&planner, Millis(60'000));
   EXPECT_EQ(told.at(0).step, JobStep::kNotStarted);
   EXPECT_TRUE(told.at(0).shown);
   JobFact running = Fact("b", 3, events::v1::JOB_STATE_RUNNING);
   running.set_attempt(2);
-  planner.ObserveShown(running, "7", Millis(60'000));
+  planner.ObserveShown(running, 3, "7", Millis(60'000));
   running.set_version(4);
   planner.Observe(running, 0, Millis(70'000));
   EXPECT_EQ(WriteAt(&planner, Millis(70'000)).at(0).step, JobStep::kNone) << "told before";
