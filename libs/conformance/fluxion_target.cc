@@ -147,9 +147,12 @@ class FluxionTarget final : public ScenarioTarget {
   }
 
   absl::StatusOr<json> Find(const json& step) {
-    ASSIGN_OR_RETURN(const std::string found, context_->Find(step.at("criteria")));
-    if (found.empty()) return json{{"resources", json::array()}};
-    return json{{"resources", ResourcesOf(json::parse(found))}};
+    const absl::StatusOr<std::string> found = context_->Find(step.at("criteria"));
+    // Where Fluxion refused the criteria, nothing was recorded.
+    const bool refused = absl::IsInvalidArgument(found.status());
+    if (!found.ok() && !refused) return found.status();
+    if (refused || found->empty()) return json{{"resources", json::array()}};
+    return json{{"resources", ResourcesOf(json::parse(*found))}};
   }
 
   // The interface has no such call: the graph is loaded anew.

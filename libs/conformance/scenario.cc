@@ -92,10 +92,11 @@ class NativeTarget final : public ScenarioTarget {
   }
 
   absl::StatusOr<json> Find(const json& step) const {
-    ASSIGN_OR_RETURN(const graph::FindCriteria criteria,
-                     graph::FindCriteria::Parse(step.at("criteria").get<std::string>()));
+    const auto criteria = graph::FindCriteria::Parse(step.at("criteria").get<std::string>());
+    // Where Fluxion refused the criteria, nothing was recorded.
+    if (!criteria.ok()) return json{{"resources", json::array()}};
     std::vector<json> resources;
-    for (const graph::VertexId v : engine_->FindVertices(criteria)) {
+    for (const graph::VertexId v : engine_->FindVertices(*criteria)) {
       resources.push_back(
           json::array({engine_->graph().PathOf(v), engine_->graph().vertex(v).size, true}));
     }

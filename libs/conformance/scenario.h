@@ -40,8 +40,8 @@ using ReadFile = std::function<absl::StatusOr<std::string>(const std::string& na
 class ScenarioTarget {
  public:
   virtual ~ScenarioTarget() = default;
-  // What the engine says to the step, in the form of what is recorded. A jobspec that it refuses is
-  // an answer. May throw json::exception for a step of another form.
+  // What the engine says to the step, in the form of what is recorded. A jobspec or criteria that
+  // it refuses are an answer. May throw json::exception for a step of another form.
   virtual absl::StatusOr<nlohmann::json> Play(const nlohmann::json& step, const ReadFile& read) = 0;
 };
 // `graph`: JGF; the settings are those of the scenario.

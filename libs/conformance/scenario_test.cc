@@ -84,6 +84,17 @@ TEST(Scenario, ARefusedJobspecIsAnAnswer) {
   EXPECT_TRUE(result->same_placement);
 }
 
+TEST(Scenario, RefusedCriteriaAreAnAnswer) {
+  const auto result = PlayScenario(
+      Scenario(R"({"op": "find", "criteria": "names=socket[af[", "expect": {"resources": []}}, )" +
+               std::string(kAllocated)),
+      Read,
+      MakeNativeTarget);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->same_placement);
+  EXPECT_EQ(result->steps, 2u);
+}
+
 TEST(Scenario, WhatIsNoScenarioIsSaid) {
   for (const std::string line : {"", "[]", "{\"what\": \"w\"}"}) {
     EXPECT_THAT(Message(PlayScenario(line, Read, MakeNativeTarget).status()),
