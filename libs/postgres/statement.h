@@ -3,9 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <utility>
 
 #include <pqxx/pqxx>
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::postgres {
 
@@ -28,6 +32,23 @@ pqxx::result Exec(pqxx::transaction_base& tx, const Statement& statement, Args&&
   pqxx::result result = tx.exec_prepared(statement.name, std::forward<Args>(args)...);
   if (result.columns() == 0) RowsWritten() += result.affected_rows();
   return result;
+}
+
+// Gives each row of what the cursor that `statement` has declared has; stops at an error of
+// `on_row`.
+using OnRow = std::function<absl::Status(const pqxx::row&)>;
+absl::Status FetchEach(pqxx::transaction_base& tx, const Statement& statement, const OnRow& on_row);
+std::string DeclareText(const Statement& statement);
+
+// As Exec, for a query whose result may be large: a thousand rows of it are in memory at a time.
+// REQUIRES: `tx` is a transaction, not a nontransaction.
+template <typename... Args>
+absl::Status ExecEach(pqxx::transaction_base& tx,
+                      const Statement& statement,
+                      const OnRow& on_row,
+                      Args&&... args) {
+  tx.exec_params(DeclareText(statement), std::forward<Args>(args)...);
+  return FetchEach(tx, statement, on_row);
 }
 
 }  // namespace fluxqueue::postgres

@@ -187,6 +187,20 @@ std::vector<std::string> LoadBlobs(pqxx::transaction_base& tx,
   return blobs;
 }
 
+// The same, of as many as there are.
+template <typename... Args>
+std::vector<std::string> LoadMany(pqxx::transaction_base& tx,
+                                  const Statement& statement,
+                                  const Args&... args) {
+  std::vector<std::string> blobs;
+  const auto keep = [&](const pqxx::row& row) {
+    blobs.push_back(Bytes(row[0]));
+    return absl::OkStatus();
+  };
+  postgres::ExecEach(tx, statement, keep, args...).IgnoreError();  // `keep` returns none
+  return blobs;
+}
+
 // Upserts and deletions.
 template <typename Change>
 size_t Apply(pqxx::transaction_base& tx,
@@ -236,13 +250,10 @@ std::vector<std::pair<std::string, queue_core::Rows>> LoadPools(pqxx::transactio
   }
   for (auto& [pool, rows] : pools) {
     rows.queues = LoadBlobs(tx, kLoadQueues, pool);
-    rows.jobs = LoadBlobs(tx, kLoadJobs, pool);
+    rows.jobs = LoadMany(tx, kLoadJobs, pool);
     rows.cycles_unanswered = LoadBlobs(tx, kLoadCycles, pool);
     rows.usage = LoadBlobs(tx, kLoadUsage, pool);
-    for (const pqxx::row& row :
-         Exec(tx, kLoadEndings, pool, static_cast<int64_t>(scheduling::kEndingsKept))) {
-      rows.endings.push_back(Bytes(row[0]));
-    }
+    rows.endings = LoadMany(tx, kLoadEndings, pool, static_cast<int64_t>(scheduling::kEndingsKept));
   }
   return pools;
 }
