@@ -39,13 +39,15 @@ namespace {
 
 using model::JobState;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 // Of a year ago.
 constexpr postgres::Statement kInsertJob{
     "test_insert_job",
     "INSERT INTO queue.jobs (job_id, pool, queue, namespace, name, kind, state, version, attempt, "
     "  reason, message, slots, priority, created_ms, start_ms, updated_ms, placement_hash, row) "
-    "VALUES ($1, 'main', 'default', 'team', $1, 'Job', $2, $3, 1, '', '', 1, 0, 0, 0, 0, 0, $4)"};
+    "VALUES ($1, 'main', 'default', 'team', $1, 'Job', $2, $3, 1, '', '', 1, 0, 0, 0, 0, 0, $4) "
+    "ON CONFLICT (job_id) DO UPDATE SET state = $2, version = $3, row = $4"};
 
 class FluxJobWriterTest : public ::testing::Test {
  protected:
@@ -120,9 +122,10 @@ class FluxJobWriterTest : public ::testing::Test {
     const std::lock_guard lock(mutex_);
     return nlohmann::json::parse(shown_.at("job-" + id))["status"]["version"];
   }
-  // Of a job that the writer is told of.
-  static JobSeen Seen(const std::string& id, JobState state, uint64_t version, int64_t position) {
-    return {.fact = FactOf(id, state, version), .position = position};
+  // A batch was committed in which the job became this.
+  void Committed(const std::string& id, JobState state, uint64_t version, int64_t position = 0) {
+    Row(id, state, version);
+    writer_.Changed({{.fact = FactOf(id, state, version), .position = position}});
   }
 
   http::Response Answer(const http::Request& request) {
@@ -227,7 +230,7 @@ TEST_F(FluxJobWriterTest, WhatIsMissingOrOldIsWrittenWhenPoolsAreGained) {
 // It has lost the pool, and does not know it yet.
 TEST_F(FluxJobWriterTest, AnObjectThatAnotherHasWrittenSinceDoesNotGoBack) {
   Start();
-  writer_.Changed({Seen("a", JobState::kPending, 1, /*position=*/1)});
+  Committed("a", JobState::kPending, 1, /*position=*/1);
   EXPECT_THAT(api_.WaitFor(1), ElementsAre("create job-a"));
   Shown("a", JobState::kSucceeded, 5);
   writer_.Moved({{"a", 2}});
@@ -238,13 +241,34 @@ TEST_F(FluxJobWriterTest, AnObjectThatAnotherHasWrittenSinceDoesNotGoBack) {
 
 TEST_F(FluxJobWriterTest, AnEndThatComesDuringSuchAWriteIsShown) {
   Start();
-  writer_.Changed({Seen("a", JobState::kPending, 1, /*position=*/1)});
+  Committed("a", JobState::kPending, 1, /*position=*/1);
   EXPECT_THAT(api_.WaitFor(1), ElementsAre("create job-a"));
   Shown("a", JobState::kRunning, 5);
-  on_conflict_ = [this] { writer_.Changed({Seen("a", JobState::kSucceeded, 7, /*position=*/0)}); };
+  on_conflict_ = [this] { Committed("a", JobState::kSucceeded, 7); };
   writer_.Moved({{"a", 2}});
   AdvanceUntil([&] { return writer_.backlog() == 0; });
   EXPECT_EQ(ShownVersionOf("a"), 7);
+}
+
+// What it is told of comes right after what it reads.
+TEST_F(FluxJobWriterTest, WhatTheRowSaysIsWrittenOnce) {
+  Row("a", JobState::kSucceeded, 5);
+  Start();
+  writer_.Changed({{.fact = FactOf("a", JobState::kPending, 1), .position = 1}});
+  EXPECT_THAT(api_.WaitFor(1), ElementsAre("create job-a"));
+  EXPECT_EQ(ShownVersionOf("a"), 5);
+  writer_.Changed({{.fact = FactOf("a", JobState::kSucceeded, 5), .position = 0}});
+  WaitFor([&] { return writer_.backlog() == 0; });
+  clock_.Advance(Millis(10'000));
+  Committed("b", JobState::kPending, 1);
+  EXPECT_THAT(api_.WaitFor(2), ElementsAre("create job-a", "create job-b"));
+}
+
+TEST_F(FluxJobWriterTest, AJobWhoseRowIsGoneIsForgotten) {
+  Start();
+  writer_.Changed({{.fact = FactOf("a", JobState::kSucceeded, 5), .position = 0}});
+  WaitFor([&] { return writer_.backlog() == 0; });
+  EXPECT_THAT(shown_, IsEmpty());
 }
 
 TEST_F(FluxJobWriterTest, WhatIsAnothersIsLeftToIt) {
@@ -261,13 +285,13 @@ TEST_F(FluxJobWriterTest, WhatIsAnothersIsLeftToIt) {
 
 TEST_F(FluxJobWriterTest, AnObjectThatAnotherHasWrittenSinceGoesOn) {
   Start();
-  writer_.Changed({Seen("a", JobState::kPending, 1, /*position=*/1)});
+  Committed("a", JobState::kPending, 1, /*position=*/1);
   EXPECT_THAT(api_.WaitFor(1), ElementsAre("create job-a"));
   Shown("a", JobState::kPending, 1);
-  writer_.Changed({Seen("a", JobState::kRunning, 4, /*position=*/0)});
+  Committed("a", JobState::kRunning, 4);
   AdvanceUntil([&] { return ShownVersionOf("a") == 4; });
   // By what the API server has answered it knows the object again.
-  writer_.Changed({Seen("a", JobState::kSucceeded, 5, /*position=*/0)});
+  Committed("a", JobState::kSucceeded, 5);
   AdvanceUntil([&] { return writer_.backlog() == 0; });
   EXPECT_THAT(api_.WaitFor(4),
               ElementsAre("create job-a", "conflict job-a", "patch job-a", "patch job-a"));

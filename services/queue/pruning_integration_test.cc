@@ -17,7 +17,6 @@
 #include "libs/postgres/migrations.h"
 #include "libs/postgres/pruner.h"
 #include "libs/testing/mini_postgres.h"
-#include "services/queue/adapters/flux_job_source.h"
 #include "services/queue/adapters/prune_store.h"
 #include "services/queue/adapters/queue_store.h"
 
@@ -256,8 +255,7 @@ TEST_F(PlanTest, WhatIsOldIsReachedByIndexes) {
   EXPECT_THAT(commands, AllOf(HasSubstr("commands_accepted"), Not(HasSubstr("Seq Scan"))));
 }
 
-// What a replica reads when it takes a partition, and for the FluxJobs afterwards: what lives, and
-// the last endings.
+// What a replica reads when it takes a partition. Of what it reads by cursors see tests/plans.
 TEST_F(PlanTest, WhatARestartReadsIsReachedByIndexes) {
   const auto load = [](pqxx::transaction_base& tx) {
     const auto pools = LoadPools(tx, 3);
@@ -267,19 +265,11 @@ TEST_F(PlanTest, WhatARestartReadsIsReachedByIndexes) {
     EXPECT_EQ(pools[0].second.cycles_unanswered.size(), 1U);
   };
   for (const auto& [call, index] : std::vector<std::pair<std::string, std::string>>{
-           {"queue_load_jobs('main')", "jobs_live"},
-           {"queue_load_endings('main', 10000)", "jobs_ending"},
            {"queue_load_cycles('main')", "cycles_pkey"},
            {"queue_load_queues('main')", "queues_pkey"},
            {"queue_load_usage('main')", "usage_pkey"}}) {
     EXPECT_THAT(PlanOf(load, call), AllOf(HasSubstr(index), Not(HasSubstr("Seq Scan")))) << call;
   }
-  EXPECT_THAT(PlanOf([](pqxx::transaction_base& tx) { EXPECT_TRUE(ReadLiveFacts(tx).ok()); },
-                     "queue_flux_job_live"),
-              AllOf(HasSubstr("jobs_live"), Not(HasSubstr("Seq Scan"))));
-  EXPECT_THAT(PlanOf([](pqxx::transaction_base& tx) { EXPECT_TRUE(ReadFactsOf(tx, {}).ok()); },
-                     "queue_flux_job_facts('{main-1}')"),
-              AllOf(HasSubstr("jobs_pkey"), Not(HasSubstr("Seq Scan"))));
 }
 
 }  // namespace

@@ -10,15 +10,17 @@
 namespace fluxqueue::queue {
 namespace {
 
-constexpr postgres::Statement kSpecs{
-    "queue_flux_job_specs",
-    "SELECT job_id, jobspec FROM matcher.specs WHERE part = 0 AND job_id = ANY($1::text[])"};
-constexpr postgres::Statement kPlacements{
-    "queue_flux_job_placements",
-    "SELECT a.job_id, a.placement FROM unnest($1::text[], $2::bigint[]) AS w(job_id, attempt) "
+constexpr postgres::Statement kJobs{
+    "queue_flux_job_jobs",
+    "SELECT j.row, s.jobspec, a.placement FROM unnest($1::text[]) AS w(job_id) "
     "CROSS JOIN LATERAL ("
+    "  SELECT * FROM queue.jobs x WHERE x.job_id = w.job_id OFFSET 0) AS j "
+    "LEFT JOIN LATERAL ("
+    "  SELECT * FROM matcher.specs x WHERE x.job_id = w.job_id AND x.part = 0 OFFSET 0) AS s "
+    "ON true "
+    "LEFT JOIN LATERAL ("
     "  SELECT * FROM matcher.allocations x "
-    "  WHERE x.job_id = w.job_id AND x.attempt = w.attempt AND x.part = 0 OFFSET 0) a"};
+    "  WHERE x.job_id = w.job_id AND x.attempt = j.attempt AND x.part = 0 OFFSET 0) AS a ON true"};
 constexpr postgres::Statement kTransitions{
     "queue_flux_job_transitions",
     "SELECT e.job_id, e.state, e.reason, e.time_ms, e.attempt "
@@ -29,17 +31,43 @@ constexpr postgres::Statement kLive{"queue_flux_job_live", "SELECT row FROM queu
 constexpr postgres::Statement kFactsOf{"queue_flux_job_facts",
                                        "SELECT row FROM queue.jobs WHERE job_id = ANY($1::text[])"};
 
-absl::StatusOr<std::vector<events::v1::JobFact>> ToFacts(const pqxx::result& rows) {
-  std::vector<events::v1::JobFact> facts;
-  facts.reserve(rows.size());
-  for (const pqxx::row& row : rows) {
-    fluxqueue::queue::v1::JobRow job;
-    if (!job.ParseFromString(pqxx::binarystring(row[0]).str())) {
-      return Internal("a row of queue.jobs does not decode");
-    }
-    facts.push_back(std::move(*job.mutable_fact()));
+absl::StatusOr<events::v1::JobFact> ToFact(const pqxx::field& row) {
+  fluxqueue::queue::v1::JobRow job;
+  if (!job.ParseFromString(pqxx::binarystring(row).str())) {
+    return Internal("a row of queue.jobs does not decode");
   }
-  return facts;
+  return std::move(*job.mutable_fact());
+}
+
+postgres::OnRow EachFact(const OnFact& on_fact) {
+  return [&on_fact](const pqxx::row& row) -> absl::Status {
+    ASSIGN_OR_RETURN(const events::v1::JobFact fact, ToFact(row[0]));
+    on_fact(fact);
+    return absl::OkStatus();
+  };
+}
+
+std::string TextOf(const std::vector<std::string>& job_ids) {
+  postgres::TextArray ids;
+  for (const std::string& job_id : job_ids) ids.Add(job_id);
+  return ids.text();
+}
+
+// What an ended job held is kept for a day: people want to see where it ran.
+bool ShowsSlots(const events::v1::JobFact& fact) {
+  return fact.placement_hash() != 0 ||
+         model::IsTerminal(static_cast<model::JobState>(fact.state()));
+}
+
+absl::Status AddSlots(const pqxx::field& column, FluxJobSource::Job* job) {
+  events::v1::Placement placement;
+  if (!placement.ParseFromString(pqxx::binarystring(column).str())) {
+    return Internal("matcher.allocations.placement of job {} does not decode", job->fact.job_id());
+  }
+  for (const events::v1::Placement::Slot& slot : placement.slots()) {
+    if (!slot.released()) job->details.slots.emplace_back(slot.slot(), slot.node());
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -52,76 +80,56 @@ FluxJobSource::FluxJobSource(postgres::Options options)
           }(),
           2) {}
 
-absl::StatusOr<std::map<std::string, FluxJobDetails>> FluxJobSource::Details(
-    const std::vector<events::v1::JobFact>& facts) {
-  postgres::TextArray all;
-  postgres::TextArray holding;
-  postgres::BigintArray attempts;
-  for (const events::v1::JobFact& fact : facts) {
-    all.Add(fact.job_id());
-    // What an ended job held is kept for a day: people want to see where it ran.
-    const bool ended = model::IsTerminal(static_cast<model::JobState>(fact.state()));
-    if (fact.placement_hash() == 0 && !ended) continue;
-    holding.Add(fact.job_id());
-    attempts.Add(fact.attempt());
-  }
-  std::map<std::string, FluxJobDetails> details;
-  RETURN_IF_ERROR(pool_.Query([&](pqxx::transaction_base& tx) {
-    details.clear();
-    for (const pqxx::row& row : postgres::Exec(tx, kSpecs, all.text())) {
-      details[row[0].as<std::string>()].jobspec = row[1].as<std::string>();
-    }
-    for (const pqxx::row& row : postgres::Exec(tx, kTransitions, all.text())) {
-      details[row[0].as<std::string>()].transitions.push_back({row[1].as<std::string>(),
-                                                               row[2].as<std::string>(),
-                                                               row[3].as<int64_t>(),
-                                                               row[4].as<uint32_t>()});
-    }
-    if (holding.empty()) return absl::OkStatus();
-    for (const pqxx::row& row : postgres::Exec(tx, kPlacements, holding.text(), attempts.text())) {
-      events::v1::Placement placement;
-      if (!placement.ParseFromString(pqxx::binarystring(row[1]).str())) {
-        return Internal("matcher.allocations.placement of job {} does not decode",
-                        row[0].as<std::string>());
-      }
-      FluxJobDetails& job = details[row[0].as<std::string>()];
-      for (const events::v1::Placement::Slot& slot : placement.slots()) {
-        if (!slot.released()) job.slots.emplace_back(slot.slot(), slot.node());
-      }
-    }
-    return absl::OkStatus();
-  }));
-  return details;
-}
-
-absl::StatusOr<std::vector<events::v1::JobFact>> ReadLiveFacts(pqxx::transaction_base& tx) {
-  return ToFacts(postgres::Exec(tx, kLive));
-}
-
-absl::StatusOr<std::vector<events::v1::JobFact>> ReadFactsOf(
+absl::StatusOr<std::map<std::string, FluxJobSource::Job>> ReadFluxJobs(
     pqxx::transaction_base& tx, const std::vector<std::string>& job_ids) {
-  postgres::TextArray ids;
-  for (const std::string& job_id : job_ids) ids.Add(job_id);
-  return ToFacts(postgres::Exec(tx, kFactsOf, ids.text()));
+  std::map<std::string, FluxJobSource::Job> jobs;
+  const std::string ids = TextOf(job_ids);
+  for (const pqxx::row& row : postgres::Exec(tx, kJobs, ids)) {
+    ASSIGN_OR_RETURN(events::v1::JobFact fact, ToFact(row[0]));
+    FluxJobSource::Job& job = jobs[fact.job_id()];
+    job.fact = std::move(fact);
+    if (!row[1].is_null()) job.details.jobspec = row[1].as<std::string>();
+    if (ShowsSlots(job.fact) && !row[2].is_null()) RETURN_IF_ERROR(AddSlots(row[2], &job));
+  }
+  for (const pqxx::row& row : postgres::Exec(tx, kTransitions, ids)) {
+    const auto job = jobs.find(row[0].as<std::string>());
+    if (job == jobs.end()) continue;
+    job->second.details.transitions.push_back({row[1].as<std::string>(),
+                                               row[2].as<std::string>(),
+                                               row[3].as<int64_t>(),
+                                               row[4].as<uint32_t>()});
+  }
+  return jobs;
 }
 
-absl::StatusOr<std::vector<events::v1::JobFact>> FluxJobSource::LiveFacts() {
-  std::vector<events::v1::JobFact> facts;
-  RETURN_IF_ERROR(pool_.Query([&](pqxx::transaction_base& tx) -> absl::Status {
-    ASSIGN_OR_RETURN(facts, ReadLiveFacts(tx));
-    return absl::OkStatus();
-  }));
-  return facts;
-}
-
-absl::StatusOr<std::vector<events::v1::JobFact>> FluxJobSource::FactsOf(
+absl::StatusOr<std::map<std::string, FluxJobSource::Job>> FluxJobSource::Jobs(
     const std::vector<std::string>& job_ids) {
-  std::vector<events::v1::JobFact> facts;
+  std::map<std::string, Job> jobs;
   RETURN_IF_ERROR(pool_.Query([&](pqxx::transaction_base& tx) -> absl::Status {
-    ASSIGN_OR_RETURN(facts, ReadFactsOf(tx, job_ids));
+    ASSIGN_OR_RETURN(jobs, ReadFluxJobs(tx, job_ids));
     return absl::OkStatus();
   }));
-  return facts;
+  return jobs;
+}
+
+absl::Status ReadLiveFacts(pqxx::transaction_base& tx, const OnFact& on_fact) {
+  return postgres::ExecEach(tx, kLive, EachFact(on_fact));
+}
+
+absl::Status ReadFactsOf(pqxx::transaction_base& tx,
+                         const std::vector<std::string>& job_ids,
+                         const OnFact& on_fact) {
+  return postgres::ExecEach(tx, kFactsOf, EachFact(on_fact), TextOf(job_ids));
+}
+
+absl::Status FluxJobSource::LiveFacts(const OnFact& on_fact) {
+  return pool_.Transact([&](pqxx::transaction_base& tx) { return ReadLiveFacts(tx, on_fact); });
+}
+
+absl::Status FluxJobSource::FactsOf(const std::vector<std::string>& job_ids,
+                                    const OnFact& on_fact) {
+  return pool_.Transact(
+      [&](pqxx::transaction_base& tx) { return ReadFactsOf(tx, job_ids, on_fact); });
 }
 
 }  // namespace fluxqueue::queue

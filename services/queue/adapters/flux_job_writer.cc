@@ -1,8 +1,6 @@
 #include "services/queue/adapters/flux_job_writer.h"
 
 #include <algorithm>
-#include <iterator>
-#include <unordered_set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -58,22 +56,13 @@ std::string ObjectUid(std::string_view object) {
   return parsed.value(nlohmann::json::json_pointer("/metadata/uid"), std::string());
 }
 
-// Those whose job does not live any more. One that cannot be deleted is tried again next time.
-void DeleteEnded(const std::vector<Shown>& orphans,
-                 const std::vector<events::v1::JobFact>& facts,
-                 kubernetes::Client& client) {
-  std::unordered_set<std::string> live;
-  for (const events::v1::JobFact& fact : facts) {
-    if (!HasEnded(fact)) live.insert(fact.job_id());
-  }
-  for (const Shown& orphan : orphans) {
-    if (live.contains(orphan.job_id)) continue;
-    const absl::Status deleted = client.Delete(
-        kubernetes::kFluxJobs, orphan.space, orphan.name, {.preconditions = {.uid = orphan.uid}});
-    if (deleted.ok() || absl::IsNotFound(deleted)) continue;
-    LogWarning("FluxJob of a job that is gone not deleted",
-               {{"namespace", orphan.space}, {"name", orphan.name}, {"error", Message(deleted)}});
-  }
+// One that cannot be deleted is tried again next time.
+void Delete(const Shown& orphan, kubernetes::Client& client) {
+  const absl::Status deleted = client.Delete(
+      kubernetes::kFluxJobs, orphan.space, orphan.name, {.preconditions = {.uid = orphan.uid}});
+  if (deleted.ok() || absl::IsNotFound(deleted)) return;
+  LogWarning("FluxJob of a job that is gone not deleted",
+             {{"namespace", orphan.space}, {"name", orphan.name}, {"error", Message(deleted)}});
 }
 
 }  // namespace
@@ -171,47 +160,52 @@ std::vector<FluxJobWrite> FluxJobWriter::WaitForWork(const std::stop_token& stop
   return writes;
 }
 
-absl::Status FluxJobWriter::Look(bool gained, Comparison* found) {
-  std::unordered_set<std::string> unended;
-  RETURN_IF_ERROR(client_
-                      .List(kubernetes::kFluxJobs,
-                            {},
-                            [&](std::string_view object) {
-                              Shown one = ReadShown(object);
-                              found->shown[one.job_id] = {one.version, one.resource_version};
-                              if (!one.final) unended.insert(one.job_id);
-                              if (!one.uid.empty()) found->orphans.push_back(std::move(one));
-                              return absl::OkStatus();
-                            })
-                      .status());
-  if (!gained && found->orphans.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(found->facts, source_.LiveFacts());
-  if (!gained) return absl::OkStatus();
-  for (const events::v1::JobFact& fact : found->facts) unended.erase(fact.job_id());
-  ASSIGN_OR_RETURN(std::vector<events::v1::JobFact> ended,
-                   source_.FactsOf({unended.begin(), unended.end()}));
-  std::ranges::move(ended, std::back_inserter(found->facts));
+absl::Status FluxJobWriter::ListObjects(Comparison* found) {
+  return client_
+      .List(kubernetes::kFluxJobs,
+            {},
+            [&](std::string_view object) {
+              Shown one = ReadShown(object);
+              found->shown[one.job_id] = {one.version, one.resource_version};
+              if (!one.final) found->unended.insert(one.job_id);
+              if (!one.uid.empty()) found->orphans.emplace(one.job_id, std::move(one));
+              return absl::OkStatus();
+            })
+      .status();
+}
+
+absl::Status FluxJobWriter::Compare(bool gained) {
+  Comparison found;
+  RETURN_IF_ERROR(ListObjects(&found));
+  if (!gained && found.orphans.empty()) return absl::OkStatus();
+  const auto see = [&](const events::v1::JobFact& fact) {
+    if (!HasEnded(fact)) found.orphans.erase(fact.job_id());
+    if (gained) Observe(fact, found.shown);
+    found.unended.erase(fact.job_id());
+  };
+  RETURN_IF_ERROR(source_.LiveFacts(see));
+  if (gained) {
+    RETURN_IF_ERROR(source_.FactsOf({found.unended.begin(), found.unended.end()}, see));
+  }
+  for (const auto& [job_id, orphan] : found.orphans) Delete(orphan, client_);
   return absl::OkStatus();
 }
 
-// Called with mutex_ held.
-void FluxJobWriter::Observe(const Comparison& found) {
-  for (const events::v1::JobFact& fact : found.facts) {
-    if (!pools_.contains(fact.pool())) continue;
-    const auto it = found.shown.find(fact.job_id());
-    if (it == found.shown.end()) {
-      planner_.Observe(fact, 0, Now());
-    } else if (it->second.version < fact.version() || !HasEnded(fact)) {
-      planner_.ObserveShown(
-          fact, std::min(it->second.version, fact.version()), it->second.resource_version, Now());
-    }
+void FluxJobWriter::Observe(const events::v1::JobFact& fact,
+                            const std::unordered_map<std::string, ShownVersion>& shown) {
+  const std::lock_guard lock(mutex_);
+  if (!pools_.contains(fact.pool())) return;
+  const auto it = shown.find(fact.job_id());
+  if (it == shown.end()) {
+    planner_.Observe(fact, 0, Now());
+  } else if (it->second.version < fact.version() || !HasEnded(fact)) {
+    planner_.ObserveShown(
+        fact, std::min(it->second.version, fact.version()), it->second.resource_version, Now());
   }
 }
 
 void FluxJobWriter::Reconcile(bool gained) {
-  Comparison found;
-  absl::Status status = Look(gained, &found);
-  if (status.ok()) DeleteEnded(found.orphans, found.facts, client_);
+  absl::Status status = Compare(gained);
   std::lock_guard lock(mutex_);
   if (!status.ok()) {
     status = Annotate(status, "compare FluxJobs with queue.jobs");
@@ -227,58 +221,73 @@ void FluxJobWriter::Reconcile(bool gained) {
   comparisons_failed_ = 0;
   last_ = absl::OkStatus();
   if (gained_) compare_at_ = Millis{0};  // others, meanwhile
-  if (gained) Observe(found);
 }
 
 void FluxJobWriter::Write(const std::vector<FluxJobWrite>& writes) {
-  std::vector<events::v1::JobFact> facts;
-  for (const FluxJobWrite& write : writes) facts.push_back(write.fact);
-  auto details = source_.Details(facts);
+  std::vector<std::string> ids;
+  for (const FluxJobWrite& write : writes) ids.push_back(write.job_id);
+  const auto jobs = source_.Jobs(ids);
   for (const FluxJobWrite& write : writes) {
-    const std::string& job_id = write.fact.job_id();
-    Outcome outcome{job_id, write.fact.version(), write.resource_version, details.status()};
-    if (outcome.status.ok() && !write.shown) {
-      const auto begun = clock_.Monotonic();
-      const auto object = WriteOne(write, (*details)[job_id]);
-      outcome.took = clock_.Monotonic() - begun;
-      outcome.status = object.status();
-      // Nothing is written after an end, but for what was rejected and is handed in again.
-      if (object.ok() && !HasEnded(write.fact)) {
-        outcome.resource_version = ReadShown(*object).resource_version;
+    Outcome outcome{write.job_id, write.version, write.resource_version, jobs.status()};
+    if (jobs.ok()) {
+      const auto job = jobs->find(write.job_id);
+      if (job == jobs->end()) {
+        outcome.status = absl::NotFoundError("its row was pruned");
+      } else {
+        Show(write, job->second, &outcome);
       }
-    }
-    if (!write.shown) metrics_.FluxJobWritten(outcome.status.ok());
-    if (outcome.status.ok() && write.step != JobStep::kNone) {
-      WriteEvent(write.fact.workload().namespace_(), StepEventObject(write, (*details)[job_id]));
     }
     Settle(outcome);
   }
 }
 
+void FluxJobWriter::Show(const FluxJobWrite& write,
+                         const FluxJobSource::Job& job,
+                         Outcome* outcome) {
+  // The planner hears of a later version right after us, and of the step that it tells.
+  const bool later = job.fact.version() > write.version;
+  if (!write.shown || later) {
+    outcome->version = job.fact.version();
+    const auto begun = clock_.Monotonic();
+    const auto object = WriteOne(write, job);
+    outcome->took = clock_.Monotonic() - begun;
+    outcome->status = object.status();
+    // Nothing is written after an end, but for what was rejected and is handed in again.
+    if (object.ok() && !HasEnded(job.fact)) {
+      outcome->resource_version = ReadShown(*object).resource_version;
+    }
+    metrics_.FluxJobWritten(outcome->status.ok());
+  }
+  if (outcome->status.ok() && write.step != JobStep::kNone && !later) {
+    WriteEvent(job.fact.workload().namespace_(),
+               StepEventObject(write.step, job.fact, write.position, job.details));
+  }
+}
+
 absl::StatusOr<std::string> FluxJobWriter::WriteOne(const FluxJobWrite& write,
-                                                    const FluxJobDetails& details) {
+                                                    const FluxJobSource::Job& job) {
   if (!write.resource_version.empty()) {
-    auto patched = Patch(write, details, write.resource_version);
-    return absl::IsAborted(patched.status()) ? Overwrite(write, details) : patched;
+    auto patched = Patch(write, job, write.resource_version);
+    return absl::IsAborted(patched.status()) ? Overwrite(write, job) : patched;
   }
   auto created = client_.Create(kubernetes::kFluxJobs,
-                                write.fact.workload().namespace_(),
-                                FluxJobObject(write.fact, write.position, details));
-  return absl::IsAlreadyExists(created.status()) ? Overwrite(write, details) : created;
+                                job.fact.workload().namespace_(),
+                                FluxJobObject(job.fact, write.position, job.details));
+  return absl::IsAlreadyExists(created.status()) ? Overwrite(write, job) : created;
 }
 
 // It is another object than we know of: our own (written by a predecessor, or by another replica
 // that has or had the pool), or that of an earlier workload of the same name, which the garbage
 // collector has not reached yet.
 absl::StatusOr<std::string> FluxJobWriter::Overwrite(const FluxJobWrite& write,
-                                                     const FluxJobDetails& details) {
-  const std::string& space = write.fact.workload().namespace_();
-  const std::string name = FluxJobName(write.fact.workload());
+                                                     const FluxJobSource::Job& job) {
+  const std::string& space = job.fact.workload().namespace_();
+  const std::string name = FluxJobName(job.fact.workload());
   ASSIGN_OR_RETURN(const std::string object, client_.Get(kubernetes::kFluxJobs, space, name));
   const Shown shown = ReadShown(object);
-  if (shown.job_id == write.fact.job_id()) {
-    if (shown.version <= write.fact.version()) {
-      return Patch(write, details, shown.resource_version);
+  if (shown.job_id == job.fact.job_id()) {
+    if (shown.version <= job.fact.version()) {
+      return Patch(write, job, shown.resource_version);
     }
     return MakeStatus(
         absl::StatusCode::kNotFound, "FluxJob {} shows version {} already", name, shown.version);
@@ -289,13 +298,13 @@ absl::StatusOr<std::string> FluxJobWriter::Overwrite(const FluxJobWrite& write,
 }
 
 absl::StatusOr<std::string> FluxJobWriter::Patch(const FluxJobWrite& write,
-                                                 const FluxJobDetails& details,
+                                                 const FluxJobSource::Job& job,
                                                  const std::string& resource_version) {
   return client_.Patch(kubernetes::kFluxJobs,
-                       write.fact.workload().namespace_(),
-                       FluxJobName(write.fact.workload()),
+                       job.fact.workload().namespace_(),
+                       FluxJobName(job.fact.workload()),
                        kubernetes::PatchType::kMerge,
-                       FluxJobPatch(write.fact, write.position, details, resource_version));
+                       FluxJobPatch(job.fact, write.position, job.details, resource_version));
 }
 
 // One that cannot be written is lost: nothing waits for it.

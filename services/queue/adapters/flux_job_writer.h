@@ -25,6 +25,7 @@
 #include <stop_token>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -85,26 +86,29 @@ class FluxJobWriter final : public JobObserver {
     std::string resource_version;
   };
 
-  // What a comparison found: the objects by their jobs, and those that nothing owns.
+  // What there is in the cluster, by the jobs' ids.
   struct Comparison {
     std::unordered_map<std::string, ShownVersion> shown;
-    std::vector<ShownFluxJob> orphans;
-    std::vector<events::v1::JobFact> facts;
+    std::unordered_set<std::string> unended;                // whose objects show no end
+    std::unordered_map<std::string, ShownFluxJob> orphans;  // that nothing owns
   };
 
   Millis Now() const;
   // Deletes FluxJobs that nothing owns, once their jobs have ended. `gained`: and compares the
   // others with queue.jobs, as pools were.
   void Reconcile(bool gained);
-  absl::Status Look(bool gained, Comparison* found);
-  void Observe(const Comparison& found);
+  absl::Status Compare(bool gained);
+  absl::Status ListObjects(Comparison* found);
+  void Observe(const events::v1::JobFact& fact,
+               const std::unordered_map<std::string, ShownVersion>& shown);
   std::vector<FluxJobWrite> WaitForWork(const std::stop_token& stop);
   void Write(const std::vector<FluxJobWrite>& writes);
+  void Show(const FluxJobWrite& write, const FluxJobSource::Job& job, Outcome* outcome);
   // These return the object as it is afterwards. kNotFound: there is nothing more to show.
-  absl::StatusOr<std::string> WriteOne(const FluxJobWrite& write, const FluxJobDetails& details);
-  absl::StatusOr<std::string> Overwrite(const FluxJobWrite& write, const FluxJobDetails& details);
+  absl::StatusOr<std::string> WriteOne(const FluxJobWrite& write, const FluxJobSource::Job& job);
+  absl::StatusOr<std::string> Overwrite(const FluxJobWrite& write, const FluxJobSource::Job& job);
   absl::StatusOr<std::string> Patch(const FluxJobWrite& write,
-                                    const FluxJobDetails& details,
+                                    const FluxJobSource::Job& job,
                                     const std::string& resource_version);
   void WriteEvent(const std::string& space, const std::string& event);
   void Settle(const Outcome& outcome);

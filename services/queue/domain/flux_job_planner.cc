@@ -28,9 +28,8 @@ bool IsTerminal(events::v1::JobState state) {
          state == events::v1::JOB_STATE_CANCELLED || state == events::v1::JOB_STATE_REJECTED;
 }
 
-bool IsStarting(const events::v1::JobFact& fact) {
-  return fact.state() == events::v1::JOB_STATE_ALLOCATED ||
-         fact.state() == events::v1::JOB_STATE_BOUND;
+bool IsStarting(events::v1::JobState state) {
+  return state == events::v1::JOB_STATE_ALLOCATED || state == events::v1::JOB_STATE_BOUND;
 }
 
 JobStep StepOf(const events::v1::JobFact& fact) {
@@ -55,13 +54,17 @@ FluxJobPlanner::Entry* FluxJobPlanner::Note(const events::v1::JobFact& fact,
   if (model::IsClaim(fact.workload().kind())) return nullptr;
   auto [it, added] = jobs_.try_emplace(fact.job_id());
   Entry& entry = it->second;
-  if (!added && fact.version() <= entry.fact.version()) return nullptr;
-  if (added || !IsStarting(entry.fact)) entry.held_since = now;
-  if (added || fact.attempt() != entry.fact.attempt()) {
+  if (!added && fact.version() <= entry.version) return nullptr;
+  if (added || !IsStarting(entry.state)) entry.held_since = now;
+  if (added || fact.attempt() != entry.attempt) {
     entry.known_since = now;
     entry.told = entry.telling = JobStep::kNone;
   }
-  entry.fact = fact;
+  if (added) entry.pool = pools_(fact.pool());
+  entry.version = fact.version();
+  entry.attempt = fact.attempt();
+  entry.state = fact.state();
+  entry.step = StepOf(fact);
   entry.position = position;
   return &entry;
 }
@@ -69,6 +72,7 @@ FluxJobPlanner::Entry* FluxJobPlanner::Note(const events::v1::JobFact& fact,
 void FluxJobPlanner::Observe(const events::v1::JobFact& fact, int64_t position, Millis now) {
   Entry* const entry = Note(fact, position, now);
   if (entry == nullptr) return;
+  if (IsShown(*entry)) return Erase(fact.job_id());
   Schedule(fact.job_id(), *entry, now);
   LeaveOut();
 }
@@ -95,19 +99,24 @@ void FluxJobPlanner::Move(const std::string& job_id, int64_t position, Millis no
   Schedule(it->first, it->second, now);
 }
 
+// A job that has ended, in its object too.
+bool FluxJobPlanner::IsShown(const Entry& entry) {
+  return entry.in_flight == 0 && IsTerminal(entry.state) && entry.written_version >= entry.version;
+}
+
 JobStep FluxJobPlanner::StepAt(const Entry& entry, Millis now) const {
-  const bool late = IsStarting(entry.fact) && now >= entry.held_since + times_.not_started_after;
-  return late ? JobStep::kNotStarted : StepOf(entry.fact);
+  const bool late = IsStarting(entry.state) && now >= entry.held_since + times_.not_started_after;
+  return late ? JobStep::kNotStarted : entry.step;
 }
 
 std::optional<Millis> FluxJobPlanner::TellAt(const Entry& entry) const {
-  const JobStep step = StepOf(entry.fact);
-  const bool at_once = entry.told == JobStep::kNone && entry.fact.attempt() <= 1;
+  const JobStep step = entry.step;
+  const bool at_once = entry.told == JobStep::kNone && entry.attempt <= 1;
   if (step > entry.told && step <= JobStep::kReserved) {
     return entry.known_since + times_.told_after;
   }
   if (step > entry.told && !at_once) return Millis(0);
-  if (IsStarting(entry.fact) && entry.told != JobStep::kNotStarted) {
+  if (IsStarting(entry.state) && entry.told != JobStep::kNotStarted) {
     return entry.held_since + times_.not_started_after;
   }
   return std::nullopt;
@@ -122,7 +131,7 @@ std::optional<Millis> FluxJobPlanner::DueAt(const Entry& entry, Millis now) cons
                                             std::max(Ease(), kLeastEase)));
     return entry.due.value_or(now + delay);
   }
-  if (entry.written_version < entry.fact.version()) return entry.written_at + times_.interval;
+  if (entry.written_version < entry.version) return entry.written_at + times_.interval;
   std::optional<Millis> due = TellAt(entry);
   if (entry.written_position != entry.position) {
     const Millis moved = entry.written_at + times_.position_interval;
@@ -134,7 +143,7 @@ std::optional<Millis> FluxJobPlanner::DueAt(const Entry& entry, Millis now) cons
 // A job has at most one place in due_, the earliest at which it may be written; while it is in
 // flight it has none, and gets it when the write has ended.
 void FluxJobPlanner::Schedule(const std::string& job_id, Entry& entry, Millis now) {
-  if (entry.in_flight) return;
+  if (entry.in_flight != 0) return;
   std::optional<Millis> due = DueAt(entry, now);
   if (due) due = std::max(now, *due);
   SetDue(job_id, entry, due);
@@ -143,7 +152,7 @@ void FluxJobPlanner::Schedule(const std::string& job_id, Entry& entry, Millis no
 void FluxJobPlanner::SetDue(const std::string& job_id, Entry& entry, std::optional<Millis> due) {
   if (entry.due) (entry.in_ended ? ended_ : due_).erase({*entry.due, job_id});
   entry.due = due;
-  entry.in_ended = entry.written_version == 0 && IsTerminal(entry.fact.state());
+  entry.in_ended = entry.written_version == 0 && IsTerminal(entry.state);
   if (due) (entry.in_ended ? ended_ : due_).emplace(*due, job_id);
 }
 
@@ -179,14 +188,14 @@ FluxJobWrite FluxJobPlanner::Take(std::set<std::pair<Millis, std::string>>& due,
   const std::string job_id = due.begin()->second;
   Entry& entry = jobs_.at(job_id);
   SetDue(job_id, entry, std::nullopt);
-  entry.in_flight = true;
+  entry.in_flight = entry.version;
   const std::optional<Millis> tell = TellAt(entry);
   entry.telling = tell && *tell <= now ? StepAt(entry, now) : JobStep::kNone;
-  const bool shown = entry.failures == 0 && entry.written_version == entry.fact.version() &&
+  const bool shown = entry.failures == 0 && entry.written_version >= entry.version &&
                      entry.written_position == entry.position;
   entry.written_position = entry.position;
   *calls += (shown ? 0 : 1) + (entry.telling == JobStep::kNone ? 0 : 1);
-  return {entry.fact, entry.position, entry.resource_version, shown, entry.telling};
+  return {job_id, entry.version, entry.position, entry.resource_version, shown, entry.telling};
 }
 
 std::vector<FluxJobWrite> FluxJobPlanner::TakeDue(Millis now, size_t max) {
@@ -217,24 +226,21 @@ void FluxJobPlanner::Written(const std::string& job_id,
   const auto it = jobs_.find(job_id);
   if (it == jobs_.end()) return;
   Entry& entry = it->second;
-  entry.in_flight = false;
+  if (version <= entry.in_flight) entry.told = std::max(entry.told, entry.telling);
+  entry.in_flight = 0;
   entry.failures = 0;
   entry.written_version = std::max(entry.written_version, version);
   entry.resource_version = std::move(resource_version);
   entry.written_at = now;
-  entry.told = std::max(entry.told, entry.telling);
   entry.telling = JobStep::kNone;
-  if (entry.written_version == entry.fact.version() && IsTerminal(entry.fact.state())) {
-    Erase(job_id);
-    return;
-  }
+  if (IsShown(entry)) return Erase(job_id);
   Schedule(job_id, entry, now);
 }
 
 void FluxJobPlanner::Failed(const std::string& job_id, Millis now) {
   const auto it = jobs_.find(job_id);
   if (it == jobs_.end()) return;
-  it->second.in_flight = false;
+  it->second.in_flight = 0;
   ++it->second.failures;
   Schedule(job_id, it->second, now);
 }
@@ -243,11 +249,8 @@ void FluxJobPlanner::Gone(const std::string& job_id, uint64_t version, Millis no
   const auto it = jobs_.find(job_id);
   if (it == jobs_.end()) return;
   Entry& entry = it->second;
-  if (entry.fact.version() <= version) {
-    Erase(job_id);
-    return;
-  }
-  entry.in_flight = false;
+  if (entry.version <= version) return Erase(job_id);
+  entry.in_flight = 0;
   entry.failures = 0;
   entry.written_version = std::max(entry.written_version, version);
   entry.written_at = now;
@@ -265,7 +268,7 @@ void FluxJobPlanner::Lost(const std::set<std::string>& pools) {
   for (auto it = jobs_.begin(); it != jobs_.end();) {
     const auto job = it++;
     Entry& entry = job->second;
-    if (!pools.contains(entry.fact.pool()) || IsTerminal(entry.fact.state())) continue;
+    if (!pools.contains(*entry.pool) || IsTerminal(entry.state)) continue;
     SetDue(job->first, entry, std::nullopt);
     jobs_.erase(job);
   }

@@ -21,11 +21,15 @@
 // The naive way, a write for each fact, would show every state for a moment and cost five writes a
 // job. Skipping states is safe because each fact is whole: the last one says all.
 //
+// Of each fact only what decides is kept, some 300 bytes a job: what is written is read from the
+// job's row, which may be newer by then.
+//
 // Pure: time is an argument (any monotonic zero). Not thread-safe.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -36,6 +40,7 @@
 #include "fluxqueue/events/v1/events.pb.h"
 
 #include "libs/base/clock.h"
+#include "libs/base/interner.h"
 
 namespace fluxqueue::queue {
 
@@ -55,9 +60,10 @@ struct FluxJobTimes {
 // kNotStarted: it has had its nodes for long.
 enum class JobStep { kNone, kQueued, kReserved, kAllocated, kBound, kNotStarted };
 
-// What to write: the job as it should be shown.
+// A job that should be shown as its row has it.
 struct FluxJobWrite {
-  events::v1::JobFact fact;
+  std::string job_id;
+  uint64_t version = 0;  // of the job, as it is known; its row is at this one or a later
   // Place in its queue, from 1; 0: not waiting, or not known.
   int64_t position = 0;
   // Of the object as it was written or seen last: another may have written it since, whose pool it
@@ -65,7 +71,7 @@ struct FluxJobWrite {
   std::string resource_version;
   // The object shows all that already: only the step is to be told.
   bool shown = false;
-  JobStep step = JobStep::kNone;
+  JobStep step = JobStep::kNone;  // of `version`: a later one has another to tell
 };
 
 class FluxJobPlanner {
@@ -88,7 +94,8 @@ class FluxJobPlanner {
   // within a second. Each is then in flight until Written, Failed or Gone says how it went.
   std::vector<FluxJobWrite> TakeDue(Millis now, size_t max);
 
-  // The object shows `version` now, and is at `resource_version`.
+  // The object shows `version` now, the one that was taken or a later, and is at
+  // `resource_version`.
   void Written(const std::string& job_id,
                uint64_t version,
                std::string resource_version,
@@ -116,15 +123,21 @@ class FluxJobPlanner {
 
  private:
   struct Entry {
-    events::v1::JobFact fact;
-    int64_t position = 0;
-    int64_t written_position = 0;
+    std::shared_ptr<const std::string> pool;
+    // Of the fact.
+    uint64_t version = 0;
+    uint32_t attempt = 0;
+    events::v1::JobState state = events::v1::JOB_STATE_UNSPECIFIED;
+    JobStep step = JobStep::kNone;  // that it tells
+    // Of the object.
     uint64_t written_version = 0;
     std::string resource_version;
+    int64_t position = 0;
+    int64_t written_position = 0;
     Millis written_at{0};
     std::optional<Millis> due;  // its place in due_ or ended_, when it has one
     bool in_ended = false;      // that place is in ended_
-    bool in_flight = false;
+    uint64_t in_flight = 0;     // the version that is being written; 0: none is
     int failures = 0;
     // Of the fact's attempt.
     Millis known_since{0};
@@ -137,6 +150,7 @@ class FluxJobPlanner {
   // a claim.
   Entry* Note(const events::v1::JobFact& fact, int64_t position, Millis now);
   void Erase(const std::string& job_id);
+  static bool IsShown(const Entry& entry);
   JobStep StepAt(const Entry& entry, Millis now) const;
   // When the step that it has reached, or the next one, is told. Unset: it was, or need not be.
   std::optional<Millis> TellAt(const Entry& entry) const;
@@ -158,6 +172,7 @@ class FluxJobPlanner {
   Millis next_ended_{0};      // and that of jobs in ended_
   double write_seconds_ = 0;  // that a write takes, smoothed
   double best_seconds_ = 0;   // the least that one took lately
+  Interner<std::string> pools_;
   std::unordered_map<std::string, Entry> jobs_;
   std::set<std::pair<Millis, std::string>> due_;
   std::set<std::pair<Millis, std::string>> ended_;  // those that have ended and have no object

@@ -198,9 +198,11 @@ EventText TextOf(JobStep step) {
   return {nullptr, nullptr, nullptr};
 }
 
-std::string NoteOf(const FluxJobWrite& write, const FluxJobDetails& details) {
-  const JobFact& fact = write.fact;
-  if (write.step == JobStep::kNotStarted) {
+std::string NoteOf(JobStep step,
+                   const JobFact& fact,
+                   int64_t position,
+                   const FluxJobDetails& details) {
+  if (step == JobStep::kNotStarted) {
     return fmt::format(
         "it has {} since {}, and does not run: the Events of its pods say why, or, where there are "
         "none, those of what makes them{}",
@@ -209,10 +211,10 @@ std::string NoteOf(const FluxJobWrite& write, const FluxJobDetails& details) {
         StateOf(fact) == JobState::kBound ? ". It keeps its slots until it runs or is deleted"
                                           : "");
   }
-  if (write.step > JobStep::kReserved) return fmt::format("on {}", NodesText(details));
+  if (step > JobStep::kReserved) return fmt::format("on {}", NodesText(details));
   std::string note = fmt::format("in queue {}", fact.queue());
-  if (write.position != 0) note = fmt::format("place {} {}", write.position, note);
-  if (write.step == JobStep::kReserved) {
+  if (position != 0) note = fmt::format("place {} {}", position, note);
+  if (step == JobStep::kReserved) {
     note = fmt::format("starts by {}, {}", FormatSeconds(Millis(fact.start_ms())), note);
   }
   const std::string& why = fact.message().empty() ? fact.reason() : fact.message();
@@ -307,11 +309,13 @@ std::string EventObject(const JobFact& fact) {
                  fact.message().empty() ? fact.reason() : fact.message());
 }
 
-std::string StepEventObject(const FluxJobWrite& write, const FluxJobDetails& details) {
-  const EventText text = TextOf(write.step);
-  std::string name =
-      fmt::format("{}.{}-{}", write.fact.job_id(), write.fact.attempt(), text.reason);
-  return EventOn(write.fact, Lower(std::move(name)), text, NoteOf(write, details));
+std::string StepEventObject(JobStep step,
+                            const JobFact& fact,
+                            int64_t position,
+                            const FluxJobDetails& details) {
+  const EventText text = TextOf(step);
+  std::string name = fmt::format("{}.{}-{}", fact.job_id(), fact.attempt(), text.reason);
+  return EventOn(fact, Lower(std::move(name)), text, NoteOf(step, fact, position, details));
 }
 
 }  // namespace fluxqueue::queue

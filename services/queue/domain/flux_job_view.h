@@ -52,7 +52,10 @@ std::string FluxJobPatch(const events::v1::JobFact& fact,
 std::string EventObject(const events::v1::JobFact& fact);
 
 // That of a step. Each attempt has one of each at most, by its name.
-// REQUIRES: `write.step` is not kNone
-std::string StepEventObject(const FluxJobWrite& write, const FluxJobDetails& details);
+// REQUIRES: `step` is not kNone
+std::string StepEventObject(JobStep step,
+                            const events::v1::JobFact& fact,
+                            int64_t position,
+                            const FluxJobDetails& details);
 
 }  // namespace fluxqueue::queue

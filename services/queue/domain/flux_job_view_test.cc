@@ -151,27 +151,23 @@ TEST(FluxJobViewTest, AnEventWhereASlotIsLost) {
 }
 
 TEST(FluxJobViewTest, TheEventOfAStepSaysWhatAPersonAsks) {
-  FluxJobWrite write = {.fact = RunningFact(), .resource_version = "", .step = JobStep::kBound};
-  write.fact.set_attempt(2);
+  events::v1::JobFact fact = RunningFact();
+  fact.set_attempt(2);
   FluxJobDetails details;
   details.slots = {{0, "node-3"}, {1, "node-4"}};
-  const json event = json::parse(StepEventObject(write, details));
+  const json event = json::parse(StepEventObject(JobStep::kBound, fact, 0, details));
   EXPECT_EQ(event["metadata"]["name"], "uid-1.2-bound");
   EXPECT_EQ(event["type"], "Normal");
   EXPECT_EQ(event["reason"], "Bound");
   EXPECT_EQ(event["note"], "on node-3…node-4 (2)");
 
-  write.fact.set_state(events::v1::JOB_STATE_PENDING);
-  write.fact.set_queue("default");
-  write.fact.set_message("waits for 3 cores");
-  write.position = 12;
-  write.step = JobStep::kQueued;
-  EXPECT_EQ(json::parse(StepEventObject(write, {}))["note"],
+  fact.set_state(events::v1::JOB_STATE_PENDING);
+  fact.set_queue("default");
+  fact.set_message("waits for 3 cores");
+  EXPECT_EQ(json::parse(StepEventObject(JobStep::kQueued, fact, 12, {}))["note"],
             "place 12 in queue default: waits for 3 cores");
-  write.fact.set_start_ms(1'769'860'800'000);
-  write.step = JobStep::kReserved;
-  write.position = 0;
-  EXPECT_EQ(json::parse(StepEventObject(write, {}))["note"],
+  fact.set_start_ms(1'769'860'800'000);
+  EXPECT_EQ(json::parse(StepEventObject(JobStep::kReserved, fact, 0, {}))["note"],
             "starts by 2026-01-31T12:00:00Z, in queue default: waits for 3 cores");
 }
 
