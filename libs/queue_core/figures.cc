@@ -21,7 +21,7 @@ std::map<std::string, QueueFigures> QueueCore::Impl::Figures() const {
       figures.budgets.push_back({node->spec.budgets[i], scheduling::HoursOf(spent[i])});
     }
   }
-  for (const auto& [id, entry] : book_.all()) {
+  for (const auto& entry : book_.all()) {
     const Job& job = entry->job;
     QueueFigures& figures = all[job.queue];
     const bool waits = job.state == JobState::kSubmitted || job.state == JobState::kPending;

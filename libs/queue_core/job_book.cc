@@ -19,12 +19,12 @@ scheduling::QueueOrder OrderOf(const QueueConfigured& config) {
 
 Entry* JobBook::Find(std::string_view id) {
   const auto it = jobs_.find(id);
-  return it == jobs_.end() ? nullptr : it->second.get();
+  return it == jobs_.end() ? nullptr : it->get();
 }
 
 const Entry* JobBook::Find(std::string_view id) const {
   const auto it = jobs_.find(id);
-  return it == jobs_.end() ? nullptr : it->second.get();
+  return it == jobs_.end() ? nullptr : it->get();
 }
 
 JobBook::Before& JobBook::Remember(const std::string& id, Entry* entry) {
@@ -44,7 +44,7 @@ Entry* JobBook::Add(Job job) {
   entry->remembered_in = batch_;
   entry->changed_in = batch_;
   Entry* added = entry.get();
-  const bool inserted = jobs_.emplace(added->job.id, std::move(entry)).second;
+  const bool inserted = jobs_.insert(std::move(entry)).second;
   CHECK(inserted, "job {} is known already", added->job.id);
   List(added);
   return added;
@@ -100,11 +100,9 @@ void JobBook::End(Entry* entry) {
   endings_.Add(EndingOf(entry->job));
   Unplace(entry);
   Unlist(entry);
-  const std::string id = entry->job.id;
-  const auto it = jobs_.find(id);
+  const std::string& id = entry->job.id;
   ended_.Put(id, entry->job.attempt);
-  journal_[id].ended = std::move(it->second);
-  jobs_.erase(it);
+  journal_[id].ended = std::move(jobs_.extract(jobs_.find(std::string_view(id))).value());
 }
 
 std::optional<uint32_t> JobBook::EndedAttempt(std::string_view id) const {
@@ -161,7 +159,7 @@ std::vector<Entry*> JobBook::JobsOf(const std::string& queue, JobState state) {
   std::vector<Entry*> found;
   const auto it = queues_.find(queue);
   if (it == queues_.end() || it->second->counts[static_cast<size_t>(state)] == 0) return found;
-  for (const auto& [id, entry] : jobs_) {
+  for (const std::unique_ptr<Entry>& entry : jobs_) {
     if (entry->job.state == state && entry->job.queue == queue) found.push_back(entry.get());
   }
   std::sort(found.begin(), found.end(), [](const Entry* a, const Entry* b) {
@@ -230,10 +228,10 @@ void JobBook::Rollback(int64_t now_ms) {
   ended_.Rollback();
   // First all out, then all in: two jobs may have swapped places.
   for (auto& [id, before] : journal_) {
-    const auto it = jobs_.find(id);
+    const auto it = jobs_.find(std::string_view(id));
     if (it == jobs_.end()) continue;
-    Unplace(it->second.get());
-    Unlist(it->second.get());
+    Unplace(it->get());
+    Unlist(it->get());
     jobs_.erase(it);
   }
   for (auto& [id, before] : journal_) {
@@ -243,7 +241,7 @@ void JobBook::Rollback(int64_t now_ms) {
     entry->job.in_cycle = false;  // the caller knows which cycle is in flight again
     Place(entry.get());
     List(entry.get());
-    jobs_.emplace(id, std::move(entry));
+    jobs_.insert(std::move(entry));
   }
   tree_.RestorePasts();
   endings_.Rollback();
@@ -275,7 +273,7 @@ void JobBook::Clear(int64_t now_ms) {
 std::vector<const Entry*> JobBook::Jobs() const {
   std::vector<const Entry*> all;
   all.reserve(jobs_.size());
-  for (const auto& [id, entry] : jobs_) all.push_back(entry.get());
+  for (const std::unique_ptr<Entry>& entry : jobs_) all.push_back(entry.get());
   std::sort(all.begin(), all.end(), [](const Entry* a, const Entry* b) {
     return a->job.submission < b->job.submission;
   });

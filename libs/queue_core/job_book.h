@@ -23,6 +23,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -163,13 +164,17 @@ class JobBook {
   const std::map<std::pair<int64_t, uint64_t>, Entry*>& alarms() const { return alarms_; }
   const std::map<std::pair<int64_t, uint64_t>, Entry*>& expiries() const { return expiries_; }
   size_t size() const { return jobs_.size(); }
-  // By id, in no order.
+  // In no order.
   const auto& all() const { return jobs_; }
 
  private:
-  struct Hash {
+  // Of jobs by their ids, which stay in the entries: the hash, and whether they agree.
+  struct ById {
     using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+    static std::string_view Of(std::string_view id) { return id; }
+    static std::string_view Of(const std::unique_ptr<Entry>& entry) { return entry->job.id; }
+    size_t operator()(const auto& job) const { return std::hash<std::string_view>()(Of(job)); }
+    bool operator()(const auto& a, const auto& b) const { return Of(a) == Of(b); }
   };
   // As a job was before the batch.
   struct Before {
@@ -193,7 +198,7 @@ class JobBook {
   // All that follows from it.
   void SetConfig(Queue* queue, QueueConfig config);
 
-  std::unordered_map<std::string, std::unique_ptr<Entry>, Hash, std::equal_to<>> jobs_;
+  std::unordered_set<std::unique_ptr<Entry>, ById, ById> jobs_;
   Journaled<std::map<std::string, uint32_t, std::less<>>> ended_;
   std::map<std::string, std::unique_ptr<Queue>> queues_;
   Journaled<std::map<std::string, QueueConfig>> configs_;  // of those that were configured
