@@ -234,8 +234,9 @@ TEST_F(PlansTest, OfCommandsAndOfWhatLacksNodes) {
 
 TEST_F(PlansTest, OfWhatFluxJobsAreMadeOf) {
   ReadsLittle("queue", [](Tx& tx) {
-    ASSERT_TRUE(queue::ReadLiveFacts(tx).ok());
-    ASSERT_TRUE(queue::ReadFactsOf(tx, {Running(), Ended()}).ok());
+    ASSERT_TRUE(queue::ReadFluxJobs(tx, {Running(), Ended()}).ok());
+    ASSERT_TRUE(queue::ReadLiveFacts(tx, [](const auto&) {}).ok());
+    ASSERT_TRUE(queue::ReadFactsOf(tx, {Running(), Ended()}, [](const auto&) {}).ok());
   });
 }
 
