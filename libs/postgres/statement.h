@@ -34,14 +34,15 @@ pqxx::result Exec(pqxx::transaction_base& tx, const Statement& statement, Args&&
   return result;
 }
 
-// Gives each row of what the cursor that `statement` has declared has; stops at an error of
-// `on_row`.
 using OnRow = std::function<absl::Status(const pqxx::row&)>;
-absl::Status FetchEach(pqxx::transaction_base& tx, const Statement& statement, const OnRow& on_row);
+// The halves of ExecEach that know nothing of its arguments: the cursor's declaration, and its
+// rows.
 std::string DeclareText(const Statement& statement);
+absl::Status FetchEach(pqxx::transaction_base& tx, const Statement& statement, const OnRow& on_row);
 
 // As Exec, for a query whose result may be large: a thousand rows of it are in memory at a time.
-// REQUIRES: `tx` is a transaction, not a nontransaction.
+// The first error of `on_row` ends it, and is returned.
+// REQUIRES: `tx` is a transaction, not a nontransaction; the statement's name is an SQL identifier.
 template <typename... Args>
 absl::Status ExecEach(pqxx::transaction_base& tx,
                       const Statement& statement,

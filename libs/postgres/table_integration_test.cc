@@ -130,5 +130,42 @@ TEST_F(TableIntegrationTest, OnlyTheRowsOfTheKeysAreDeleted) {
   EXPECT_THAT(Of("other"), ElementsAre(Sample{.id = "a"}));
 }
 
+constexpr Statement kUpTo{"test_up_to", "SELECT * FROM generate_series(1, $1::bigint)"};
+
+TEST_F(TableIntegrationTest, ALargeResultIsGivenRowByRow) {
+  for (const int64_t last : {0, 1, 999, 1000, 1001, 2500}) {
+    int64_t seen = 0;
+    EXPECT_EQ(db_.Transact([&](pqxx::transaction_base& tx) {
+      const auto see = [&](const pqxx::row& row) {
+        EXPECT_EQ(row[0].as<int64_t>(), ++seen);
+        return absl::OkStatus();
+      };
+      // Twice: the first cursor of that name is closed.
+      absl::Status status = ExecEach(tx, kUpTo, see, last);
+      EXPECT_EQ(seen, last);
+      seen = 0;
+      status.Update(ExecEach(tx, kUpTo, see, last));
+      return status;
+    }),
+              absl::OkStatus());
+    EXPECT_EQ(seen, last);
+  }
+}
+
+TEST_F(TableIntegrationTest, AnErrorEndsALargeResult) {
+  int64_t seen = 0;
+  const absl::Status wrong = absl::DataLossError("row 1500");
+  EXPECT_EQ(db_.Transact([&](pqxx::transaction_base& tx) {
+    return ExecEach(
+        tx,
+        kUpTo,
+        [&](const pqxx::row&) { return ++seen == 1500 ? wrong : absl::OkStatus(); },
+        int64_t{2500});
+  }),
+            wrong);
+  EXPECT_EQ(seen, 1500);
+  EXPECT_THAT(Of("p"), IsEmpty()) << "the connection is as good as before";
+}
+
 }  // namespace
 }  // namespace fluxqueue::postgres

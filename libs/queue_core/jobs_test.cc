@@ -224,6 +224,19 @@ TEST(JobStoryTest, HeldAndLetGo) {
               ElementsAre("fact a v4 Pending Queued", "cycle 2: a/2"));
 }
 
+// An id that is too long for a std::string to hold in itself: a change of the whole job moves it.
+TEST(JobStoryTest, AChangedJobIsFoundByItsId) {
+  const std::string id = "87068ba6-200e-4ff0-a371-e02a3c191c3c";
+  Story story;
+  story.Tell(Submitted(id, {.hold = true}));
+  story.Tell(Prioritised(id, 7));
+  story.Tell(Held(id, false));
+  EXPECT_THAT(story.Tell(Answered(1, {{id, 1}})),
+              ElementsAre(fmt::format("fact {} v4 Allocated", id)));
+  EXPECT_THAT(story.Tell(Cancelled(id)),
+              ElementsAre(fmt::format("fact {} v5 Stopping Cancelled after=cancel", id)));
+}
+
 TEST(JobStoryTest, WaitsForItsQueue) {
   Story story;
   EXPECT_THAT(story.Tell(Submitted("a", {.queue = "gpu"})),

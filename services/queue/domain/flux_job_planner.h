@@ -21,8 +21,8 @@
 // The naive way, a write for each fact, would show every state for a moment and cost five writes a
 // job. Skipping states is safe because each fact is whole: the last one says all.
 //
-// Of each fact only what decides is kept, some 300 bytes a job: what is written is read from the
-// job's row, which may be newer by then.
+// Of each fact only what decides is kept: what is written is read from the job's row, which may be
+// newer by then.
 //
 // Pure: time is an argument (any monotonic zero). Not thread-safe.
 #pragma once
