@@ -163,7 +163,12 @@ absl::StatusOr<std::map<std::string, std::string>> Admin::Settings(const std::st
   size_t count = 0;
   const rd_kafka_ConfigResource_t** results = rd_kafka_DescribeConfigs_result_resources(
       rd_kafka_event_DescribeConfigs_result(event.get()), &count);
-  RETURN_IF_ERROR(KafkaStatus(rd_kafka_ConfigResource_error(results[0]), doing));
+  const rd_kafka_resp_err_t error = rd_kafka_ConfigResource_error(results[0]);
+  // One that was listed by a broker: it is being made, and has not reached the broker asked now.
+  if (error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
+    return Unavailable("{}: not every broker knows it", doing);
+  }
+  RETURN_IF_ERROR(KafkaStatus(error, doing));
   const rd_kafka_ConfigEntry_t** entries = rd_kafka_ConfigResource_configs(results[0], &count);
   std::map<std::string, std::string> settings;
   for (size_t i = 0; i < count; ++i) {

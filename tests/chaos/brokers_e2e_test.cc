@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <absl/strings/str_join.h>
 #include <signal.h>
 
+#include "libs/base/status_macros.h"
 #include "libs/kafka/admin.h"
 #include "libs/kafka/topics.h"
 #include "tests/chaos/checks.h"
@@ -72,10 +74,28 @@ class BrokersTest : public e2e::SystemTest {
     EXPECT_TRUE(bound.ok()) << Message(bound);
   }
 
-  void Begin() {
+  absl::StatusOr<std::unique_ptr<kafka::Admin>> MakeAdmin() {
     std::string bootstrap;
     std::ifstream(system_->folder() + "/kafka/bootstrap") >> bootstrap;
-    auto admin = kafka::Admin::Create(bootstrap);
+    return kafka::Admin::Create(bootstrap);
+  }
+
+  // As a service does that starts: what is transient is tried again.
+  absl::Status MakeTogether(const std::vector<kafka::TopicSpec>& specs) {
+    ASSIGN_OR_RETURN(const auto admin, MakeAdmin());
+    for (const kafka::TopicSpec& spec : specs) {
+      absl::Status made = admin->EnsureTopics({spec}).status();
+      for (int tries = 1; IsTransient(made) && tries < 100; ++tries) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        made = admin->EnsureTopics({spec}).status();
+      }
+      RETURN_IF_ERROR(made);
+    }
+    return absl::OkStatus();
+  }
+
+  void Begin() {
+    auto admin = MakeAdmin();
     ASSERT_TRUE(admin.ok()) << Message(admin.status());
     admin_ = std::move(*admin);
     const absl::Status prepared = soak::Hands(system_.get()).Prepare();
@@ -96,6 +116,24 @@ class BrokersTest : public e2e::SystemTest {
   std::unique_ptr<Checks> checks_;
   std::unique_ptr<Load> load_;
 };
+
+// Another broker is asked each time, and some learn of a topic later than others.
+TEST_F(BrokersTest, ServicesThatStartTogetherMakeTheTopics) {
+  constexpr int kServices = 12;
+  constexpr int kTopics = 30;
+  std::vector<kafka::TopicSpec> specs;
+  for (int i = 0; i < kTopics; ++i) {
+    specs.push_back({.name = fmt::format("made-together-{}", i), .partitions = 1, .config = {}});
+  }
+  std::vector<absl::Status> outcomes(kServices);
+  {
+    std::vector<std::jthread> services;
+    for (absl::Status& outcome : outcomes) {
+      services.emplace_back([&] { outcome = MakeTogether(specs); });
+    }
+  }
+  for (const absl::Status& outcome : outcomes) EXPECT_TRUE(outcome.ok()) << Message(outcome);
+}
 
 // That the log is whole, the replay at the end of the test says.
 TEST_F(BrokersTest, ABrokerThatIsLostWithItsDiskLosesNoMessage) {

@@ -41,12 +41,15 @@ class MatchesTest : public SystemTest {
     const absl::Status settled = system_->WaitFor(
         [&] {
           const auto pools = system_->QueryOne("SELECT count(*) FROM queue.pools");
+          const auto queues =
+              system_->QueryOne("SELECT count(*) FROM queue.queues WHERE queue = 'default'");
           const auto nodes =
               system_->QueryOne("SELECT count(*) FROM matcher.graph_nodes WHERE present");
-          return pools.ok() && *pools == "1" && nodes.ok() && *nodes == std::to_string(kNodes);
+          return pools.ok() && *pools == "1" && queues.ok() && *queues == "1" && nodes.ok() &&
+                 *nodes == std::to_string(kNodes);
         },
         30s,
-        [] { return "the pool or its nodes are not known"; });
+        [] { return "the pool, its queue or its nodes are not known"; });
     ASSERT_TRUE(settled.ok()) << Message(settled);
   }
 

@@ -1,10 +1,11 @@
 // Keeps the FluxJob objects, and writes Events on users' objects, beside the delivery loop and
-// never in its way: facts come in through a queue, a few threads write them as the planner says.
+// never in its way: a fact says which job to show; a few threads read its row and write the object
+// as the planner says.
 //
 // Repeats: a write may happen twice; the second changes nothing. When the API server is away the
-// writes back off and the latest fact of each job waits. When pools are gained, rows are compared
-// with the objects there are, and what is missing or old is written. Nothing here is ever lost for
-// good: rows say all, the objects follow.
+// writes back off, and each job waits to be shown as its row has it by then. When pools are gained,
+// rows are compared with the objects there are, and what is missing or old is written. Nothing here
+// is ever lost for good: rows say all, the objects follow.
 //
 // Two replicas may take themselves for the owner of a pool for a while. An object is written only
 // as it was seen last, and one that shows a later version is left alone.
